@@ -1,0 +1,1 @@
+"""The only code that starts processes, opens connections and owns the cache."""

@@ -107,9 +107,7 @@ class SilentProgress:
         def advance(self, amount: float = 1) -> None:
             """Nothing to show."""
 
-        def update(
-            self, *, completed: float | None = None, total: float | None = None, note: str = ""
-        ) -> None:
+        def update(self, *, completed: float | None = None, total: float | None = None, note: str = "") -> None:
             """Nothing to show."""
 
     @contextmanager

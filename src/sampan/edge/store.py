@@ -1,9 +1,9 @@
 """The content-addressed cache: a result is kept under the hash of everything that it was made from.
 
-    <root>/downloads/<sha256>/<file name>
-    <root>/made/<stage>/<key>/…          results, complete or absent
-    <root>/scratch/<stage>/<key>/…       work that can be continued
-    <root>/locks/…
+<root>/downloads/<sha256>/<file name>
+<root>/made/<stage>/<key>/…          results, complete or absent
+<root>/scratch/<stage>/<key>/…       work that can be continued
+<root>/locks/…
 """
 
 from __future__ import annotations

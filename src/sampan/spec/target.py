@@ -29,12 +29,14 @@ class LibcFacts:
 class CpuFacts:
     """One CPU, in the kernel's words.
 
-    ``features`` are the names that /proc/cpuinfo prints (``asimddp``, ``avx2``…), sorted.
+    ``features`` are the names that /proc/cpuinfo prints (``asimddp``, ``avx2``…), sorted. ``features_known`` is
+    False where they are only the architecture's floor and the machine may have more (a generic profile).
     ``implementer`` and ``part`` are the arm64 MIDR fields as hexadecimal text (``0x48``, ``0xd01``).
     """
 
     model: str
     features: tuple[str, ...] = ()
+    features_known: bool = True
     vendor: str | None = None
     implementer: str | None = None
     part: str | None = None

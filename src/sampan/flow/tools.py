@@ -1,0 +1,27 @@
+"""The edge, put together once and handed to every stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sampan.spec.ports import Fetcher, Progress, Runner, Store
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a workshop stage may use of the world."""
+
+    runner: Runner
+    fetcher: Fetcher
+    store: Store
+    progress: Progress
+
+
+def workshop_tools(progress: Progress) -> Tools:
+    """The real edge: processes, the user's package indexes, the cache on disk."""
+    from sampan.edge.net import NetFetcher
+    from sampan.edge.process import ProcessRunner
+    from sampan.edge.store import DiskStore
+
+    store = DiskStore()
+    return Tools(ProcessRunner(), NetFetcher(store, progress=progress), store, progress)

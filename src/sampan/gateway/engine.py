@@ -1,0 +1,125 @@
+"""What the API needs of an engine, whatever it is made of.
+
+An engine is a process of its own, reached over a Unix socket and supervised: llama-server now, Python workers later.
+Admission, batching and caching can be engines around an engine, so endpoints never change for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+TextOrTokens = str | tuple[int, ...]
+
+
+class EngineState(str, Enum):
+    """Where an engine is in its life. Only ``READY`` answers."""
+
+    STARTING = "starting"  # the process is there, its socket not yet
+    LOADING = "loading"  # it listens and reads its weights
+    READY = "ready"
+    RESTARTING = "restarting"  # it died and waits for its next start
+    FAILED = "failed"  # it never became ready
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class EngineStatus:
+    """What ``/health`` tells of the engine. ``restarts`` counts since the start of the service."""
+
+    state: EngineState
+    restarts: int
+    variant: str
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The engine's answer for one request: per text, in the order asked, packed little-endian float32."""
+
+    vectors: tuple[bytes, ...]
+    tokens: int
+
+
+class Generation(Protocol):
+    """A running generation: its bytes as the engine sends them, already in OpenAI's form."""
+
+    @property
+    def content_type(self) -> str:
+        """``application/json`` or ``text/event-stream``."""
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The pieces as they come. Raises EngineFault where the engine breaks off."""
+        ...
+
+    async def close(self) -> None:
+        """End it; where it still runs, the engine stops computing."""
+        ...
+
+
+class Engine(Protocol):
+    """One model, ready to answer. Cancelling a call ends its work in the engine."""
+
+    @property
+    def status(self) -> EngineStatus:
+        """As known now; cheap."""
+        ...
+
+    async def start(self) -> None:
+        """Start the process and its supervision; returns before it is ready."""
+        ...
+
+    async def wait_ready(self, seconds: float) -> None:
+        """Return when it answers. Raises ServiceError where it dies first or takes longer."""
+        ...
+
+    async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
+        """Vectors for texts or token ids. Raises EngineFault."""
+        ...
+
+    async def generate(self, path: str, body: bytes) -> Generation:
+        """Forward an OpenAI request (``/v1/chat/completions``, ``/v1/completions``). Raises EngineFault."""
+        ...
+
+    async def stop(self) -> None:
+        """End the process and its supervision; may be called at any time and twice."""
+        ...
+
+
+class EngineFault(Exception):
+    """A request that the engine did not answer. The API layer gives each kind its status and code."""
+
+
+class EngineUnavailableError(EngineFault):
+    """There is no ready engine now, or it died with the request in it."""
+
+    def __init__(self, state: EngineState) -> None:
+        super().__init__(state.value)
+        self.state = state
+
+
+class EngineTimeoutError(EngineFault):
+    """No answer within the limit."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"{seconds:g} s")
+        self.seconds = seconds
+
+
+class EngineRefusedError(EngineFault):
+    """The engine says that the request is wrong."""
+
+
+class EngineBrokenError(EngineFault):
+    """The engine answered with an error of its own, or with something that is no answer."""
+
+
+class InputTooLongError(EngineFault):
+    """A text has more tokens than one pass takes. ``tokens`` None where the engine did not say."""
+
+    def __init__(self, tokens: int | None, limit: int | None) -> None:
+        super().__init__(f"{tokens} of {limit} tokens")
+        self.tokens = tokens
+        self.limit = limit

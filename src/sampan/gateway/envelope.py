@@ -1,0 +1,88 @@
+"""Errors as OpenAI's clients expect them: ``{"error": {"message", "type", "param", "code"}}``.
+
+Codes are stable and listed in docs/gateway.md; their texts are ``api.<code>`` of the catalogue.
+"""
+
+from __future__ import annotations
+
+import orjson
+from starlette.responses import Response
+
+from sampan import i18n
+from sampan.gateway.engine import (
+    EngineBrokenError,
+    EngineFault,
+    EngineRefusedError,
+    EngineTimeoutError,
+    EngineUnavailableError,
+    InputTooLongError,
+)
+
+_STATUS = {
+    "invalid_json": 400,
+    "invalid_value": 400,
+    "missing_value": 400,
+    "empty_input": 400,
+    "too_many_inputs": 400,
+    "dimensions_unsupported": 400,
+    "context_length_exceeded": 400,
+    "request_refused": 400,
+    "wrong_task": 400,
+    "model_not_found": 404,
+    "unknown_path": 404,
+    "method_not_allowed": 405,
+    "body_too_large": 413,
+    "internal_error": 500,
+    "engine_error": 502,
+    "vector_not_finite": 502,
+    "engine_unavailable": 503,
+    "engine_timeout": 504,
+}
+CODES = tuple(_STATUS)
+_HEADERS = {
+    413: {"Connection": "close"},  # the rest of the body is not worth reading
+    503: {"Retry-After": "1"},  # the supervisor's first back-off is shorter
+}
+
+
+class ApiError(Exception):
+    """A request that gets an error answer. ``param`` names the field of the body that is wrong."""
+
+    def __init__(self, code: str, /, param: str | None = None, **values: object) -> None:
+        super().__init__(code, values)
+        self.code = code
+        self.param = param
+        self.values = values
+
+    @property
+    def status(self) -> int:
+        """The HTTP status that belongs to the code."""
+        return _STATUS[self.code]
+
+    def body(self) -> bytes:
+        """The envelope as JSON."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        message = i18n.text(f"api.{self.code}", **self.values)
+        return orjson.dumps({"error": {"message": message, "type": kind, "param": self.param, "code": self.code}})
+
+    def response(self) -> Response:
+        """The whole answer."""
+        return Response(self.body(), self.status, _HEADERS.get(self.status), "application/json")
+
+
+def from_fault(fault: EngineFault, param: str | None = None) -> ApiError:
+    """What the client is told of a fault of the engine. ``param`` is the field that holds the text."""
+    if isinstance(fault, InputTooLongError):
+        unknown = "?"
+        tokens = unknown if fault.tokens is None else fault.tokens
+        limit = unknown if fault.limit is None else fault.limit
+        return ApiError("context_length_exceeded", param, tokens=tokens, limit=limit)
+    if isinstance(fault, EngineRefusedError):
+        return ApiError("request_refused", detail=str(fault))
+    if isinstance(fault, EngineTimeoutError):
+        return ApiError("engine_timeout", seconds=f"{fault.seconds:g}")
+    if isinstance(fault, EngineUnavailableError):
+        return ApiError("engine_unavailable", state=fault.state.value)
+    if isinstance(fault, EngineBrokenError):
+        return ApiError("engine_error", detail=str(fault))
+    raise fault

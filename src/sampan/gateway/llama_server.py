@@ -1,0 +1,158 @@
+"""llama-server as an Engine: its own process, a Unix socket, its errors told apart."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import orjson
+
+from sampan.gateway import llama_answers
+from sampan.gateway.child import Child
+from sampan.gateway.engine import (
+    Embedded,
+    EngineState,
+    EngineStatus,
+    EngineUnavailableError,
+    Generation,
+    TextOrTokens,
+)
+from sampan.gateway.engine_args import engine_argv, engine_environment
+from sampan.gateway.supervisor import USUAL_PACE, Pace, Supervisor
+from sampan.gateway.upstream import Answer, UnixClient
+from sampan.spec.plan import EngineSettings
+
+_OK, _LOADING = 200, 503
+
+
+@dataclass(frozen=True)
+class LlamaCommand:
+    """What is needed to start one llama-server. ``socket`` ends in ``.sock``: by that llama-server knows it."""
+
+    executable: Path
+    variant: str
+    weights: Path
+    socket: Path
+    settings: EngineSettings
+    threads: int
+    model_id: str
+
+
+class LlamaServer:
+    """See engine.Engine."""
+
+    def __init__(
+        self,
+        command: LlamaCommand,
+        *,
+        request_seconds: float,
+        on_line: Callable[[str], None] | None = None,
+        pace: Pace = USUAL_PACE,
+    ) -> None:
+        self._command = command
+        self._on_line = on_line or logging.getLogger("sampan.engine").info
+        self._supervisor = Supervisor(command.variant, self._spawn, self._probe, pace)
+        self._client = UnixClient(command.socket, self._state_after_loss, request_seconds)
+
+    @property
+    def status(self) -> EngineStatus:
+        """See Engine."""
+        return EngineStatus(self._supervisor.state, self._supervisor.restarts, self._command.variant)
+
+    @property
+    def pid(self) -> int | None:
+        """The engine's process id, None where it does not run."""
+        return self._supervisor.pid
+
+    async def start(self) -> None:
+        """See Engine."""
+        self._supervisor.start()
+
+    async def wait_ready(self, seconds: float) -> None:
+        """See Engine."""
+        await self._supervisor.wait_ready(seconds)
+
+    async def stop(self) -> None:
+        """See Engine."""
+        await self._client.close()
+        await self._supervisor.stop()
+        self._command.socket.unlink(missing_ok=True)
+
+    async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
+        """See Engine. Vectors travel as base64: a third of the bytes, no digits to print, and NaN survives."""
+        self._require_ready()
+        body = orjson.dumps({"input": inputs, "encoding_format": "base64"})
+        answer = await self._client.post("/v1/embeddings", body)
+        if answer.status != _OK:
+            raise llama_answers.fault(answer, self._command.settings)
+        return llama_answers.embedded(answer.body, len(inputs))
+
+    async def generate(self, path: str, body: bytes) -> Generation:
+        """See Engine."""
+        self._require_ready()
+        response = await self._client.open(path, body)
+        if response.status == _OK:
+            return LlamaGeneration(self._client, response)
+        try:
+            pieces = [chunk async for chunk in self._client.chunks(response)]
+        finally:
+            response.close()
+        raise llama_answers.fault(Answer(response.status, b"".join(pieces)), self._command.settings)
+
+    def _require_ready(self) -> None:
+        if self._supervisor.state is not EngineState.READY:
+            raise EngineUnavailableError(self._supervisor.state)
+
+    def _state_after_loss(self) -> EngineState:
+        """A lost connection while READY means that the process is dying and its end is not reported yet."""
+        state = self._supervisor.state
+        return EngineState.RESTARTING if state is EngineState.READY else state
+
+    def _spawn(self) -> Child:
+        command = self._command
+        command.socket.unlink(missing_ok=True)
+        argv = engine_argv(
+            command.executable,
+            command.weights,
+            command.socket,
+            command.settings,
+            threads=command.threads,
+            alias=command.model_id,
+        )
+        return Child(argv, engine_environment(os.environ), self._on_line)
+
+    async def _probe(self) -> EngineState:
+        if not self._command.socket.exists():
+            return EngineState.STARTING
+        status = await self._client.probe("/health")
+        if status == _OK:
+            return EngineState.READY
+        return EngineState.LOADING if status == _LOADING else EngineState.STARTING
+
+
+class LlamaGeneration:
+    """See engine.Generation."""
+
+    def __init__(self, client: UnixClient, response: aiohttp.ClientResponse) -> None:
+        self._client = client
+        self._response = response
+
+    @property
+    def content_type(self) -> str:
+        """See Generation."""
+        return self._response.content_type
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """See Generation."""
+        return self._client.chunks(self._response)
+
+    async def close(self) -> None:
+        """See Generation. A connection closed early is how llama-server learns to stop computing."""
+        if self._response.content.is_eof():
+            self._response.release()
+        else:
+            self._response.close()

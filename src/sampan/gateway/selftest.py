@@ -1,0 +1,162 @@
+"""A running service against its golden set: the comparison is pure, the asking is at the rim."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, ClassVar
+
+import aiohttp
+import orjson
+
+from sampan.errors import ServiceError
+from sampan.gateway import vectors
+from sampan.gateway.engine import EngineBrokenError
+from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet
+
+_SECONDS = 600.0  # an emulated CPU needs minutes for what a real one does at once
+_CHAT_TOKENS = 32
+_UNIX = "unix:"
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TextResult:
+    """One golden text or prompt. ``score`` is a cosine for embeddings, equal characters for chats."""
+
+    text: str
+    score: float
+    minimum: float
+    ok: bool
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """All of them. ``ok`` is False where nothing was compared: an empty golden set proves nothing."""
+
+    SCHEMA: ClassVar[str] = "sampan/self-test/1"
+
+    model: str
+    url: str
+    embeddings: tuple[TextResult, ...] = ()
+    chats: tuple[TextResult, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True where there were texts and each was answered as it must be."""
+        results = self.embeddings + self.chats
+        return bool(results) and all(result.ok for result in results)
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Their cosine; 0 where there is none: different lengths, a zero vector, numbers that are not finite."""
+    if len(one) != len(other):
+        return 0.0
+    lengths = math.sqrt(math.fsum(a * a for a in one)) * math.sqrt(math.fsum(b * b for b in other))
+    if not lengths or not math.isfinite(lengths):
+        return 0.0
+    return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths
+
+
+def judge_embedding(golden: GoldenEmbedding, answers: Sequence[Sequence[float]], minimum: float) -> TextResult:
+    """The worst of several answers to one text counts (alone and in a batch it must come out the same)."""
+    worst = min(cosine(golden.vector, answer) for answer in answers)
+    return TextResult(golden.text, worst, minimum, worst >= minimum)
+
+
+def judge_chat(golden: GoldenChat, answer: str, minimum: int) -> TextResult:
+    """As many first characters as ``minimum`` (or the whole reference, where it is shorter) must be equal."""
+    pairs = zip(golden.continuation, answer, strict=False)
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    needed = min(minimum, len(golden.continuation))
+    return TextResult(golden.prompt, float(equal), float(needed), equal >= needed > 0)
+
+
+def selftest(url: str, golden: GoldenSet) -> SelfTest:
+    """Ask the service at ``url`` (``http://host:port`` or ``unix:/path.sock``). Raises ServiceError."""
+    return asyncio.run(run_selftest(url, golden))
+
+
+async def run_selftest(url: str, golden: GoldenSet) -> SelfTest:
+    """See ``selftest``."""
+    connector = aiohttp.UnixConnector(path=url.removeprefix(_UNIX)) if url.startswith(_UNIX) else None
+    base = "http://service" if connector else url.rstrip("/").removesuffix("/v1")
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    async with aiohttp.ClientSession(base, connector=connector, timeout=timeout) as session:
+        asker = _Asker(session, url)
+        model = await asker.model()
+        return SelfTest(
+            model=model,
+            url=url,
+            embeddings=await _embeddings(asker, model, golden) if golden.embeddings else (),
+            chats=tuple([await _chat(asker, model, chat, golden.minimum_prefix) for chat in golden.chats]),
+        )
+
+
+async def _embeddings(asker: _Asker, model: str, golden: GoldenSet) -> tuple[TextResult, ...]:
+    texts = [item.text for item in golden.embeddings]
+    together = await asker.embed(model, texts)
+    alone = [(await asker.embed(model, [text]))[0] for text in texts]
+    return tuple(
+        judge_embedding(item, pair, golden.minimum_cosine)
+        for item, *pair in zip(golden.embeddings, together, alone, strict=True)
+    )
+
+
+async def _chat(asker: _Asker, model: str, golden: GoldenChat, minimum: int) -> TextResult:
+    body = {"model": model, "prompt": golden.prompt, "temperature": 0, "max_tokens": _CHAT_TOKENS}
+    data = await asker.ask("/v1/completions", body)
+    try:
+        answer = str(data["choices"][0]["text"])
+    except (KeyError, IndexError, TypeError) as error:
+        raise asker.wrong_answer("/v1/completions", repr(error)) from error
+    return judge_chat(golden, answer, minimum)
+
+
+class _Asker:
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url
+
+    async def model(self) -> str:
+        """The id that the service answers to."""
+        data = await self.ask("/v1/models", None)
+        try:
+            return str(data["data"][0]["id"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise self.wrong_answer("/v1/models", repr(error)) from error
+
+    async def embed(self, model: str, texts: list[str]) -> list[Sequence[float]]:
+        """One vector per text."""
+        body = {"model": model, "input": texts, "encoding_format": "base64"}
+        data = await self.ask("/v1/embeddings", body)
+        try:
+            found = [vectors.to_floats(vectors.from_base64(item["embedding"])) for item in data["data"]]
+        except (KeyError, TypeError, EngineBrokenError) as error:
+            raise self.wrong_answer("/v1/embeddings", repr(error)) from error
+        if len(found) != len(texts):
+            raise self.wrong_answer("/v1/embeddings", f"{len(found)} vectors for {len(texts)} texts")
+        return [list(vector) for vector in found]
+
+    async def ask(self, path: str, body: Mapping[str, object] | None) -> Json:
+        """The JSON answer of the service. Raises ServiceError."""
+        method, content = ("GET", None) if body is None else ("POST", orjson.dumps(body))
+        headers = {"Content-Type": "application/json"}
+        try:
+            async with self._session.request(method, path, data=content, headers=headers) as response:
+                raw = await response.read()
+        except (OSError, aiohttp.ClientError, asyncio.TimeoutError) as error:
+            raise ServiceError("gateway.unreachable", url=self._url, detail=str(error) or "timeout") from error
+        if response.status != 200:
+            raise self.wrong_answer(path, f"HTTP {response.status}: {raw[:300].decode('utf-8', 'replace')}")
+        try:
+            data: Json = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise self.wrong_answer(path, str(error)) from error
+        return data
+
+    def wrong_answer(self, path: str, detail: str) -> ServiceError:
+        return ServiceError("gateway.wrong-answer", url=self._url, path=path, detail=detail)

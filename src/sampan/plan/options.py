@@ -1,0 +1,24 @@
+"""What the user may decide instead of the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """All optional; None means: the plan decides.
+
+    ``memory_bytes`` is what the service may use; ``cores`` the CPUs it may use; ``concurrency`` texts or
+    conversations at once; ``max_tokens`` the longest text (embedding) or conversation (chat) to promise;
+    ``model_id`` the id that the API answers to.
+    """
+
+    name: str | None = None
+    release: int = 1
+    memory_bytes: int | None = None
+    cores: int | None = None
+    concurrency: int | None = None
+    max_tokens: int | None = None
+    port: int = 8080
+    model_id: str | None = None

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Renew both locks, after a change of dependencies in pyproject.toml.
+#
+#   requirements.lock                         the workshop's and the developers' environment, Python >= 3.10
+#   src/sampan/data/requirements-target.txt   what travels to every target: the private Python 3.11 on Linux
+#
+# Needs uv (`pip install uv`). The index is the one of uv's own settings (UV_DEFAULT_INDEX…); no address is written
+# into the locks. `tools/lock.sh --upgrade` takes the newest versions; without it, the present ones are kept.
+set -eu
+cd "$(dirname "$0")/.."
+UV=${UV:-uv}
+export UV_CUSTOM_COMPILE_COMMAND=tools/lock.sh
+
+compile() {
+    "$UV" pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate "$@"
+}
+
+compile pyproject.toml --extra workshop --extra dev --python-version 3.10 -o requirements.lock "$@"
+compile pyproject.toml --python-version 3.11 --only-binary :all: \
+    -o src/sampan/data/requirements-target.txt "$@"

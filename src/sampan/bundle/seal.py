@@ -1,0 +1,165 @@
+"""Seal an assembled folder: rehearsal.txt, manifest.json, SHA256SUMS, modes and times."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from sampan import i18n
+from sampan.bundle import disk, layout, manifest, sums
+from sampan.bundle.assemble import describe
+from sampan.errors import BadInputError, VerificationError
+from sampan.spec.artefacts import AuditReport, BundleFolder, Rehearsal
+from sampan.spec.ports import Progress
+
+
+def seal(
+    folder: Path,
+    rehearsal: Rehearsal | None,
+    *,
+    audit: AuditReport | None = None,
+    epoch: int | None = None,
+    progress: Progress | None = None,
+) -> BundleFolder:
+    """Account for every file. May be called again, after the rehearsal for instance, with the same outcome.
+
+    ``epoch``: seconds of every file's time; None means SOURCE_DATE_EPOCH, else 1980-01-01. An ``audit`` of None
+    keeps the summary of an earlier sealing. Raises BadInputError (not a bundle of ours, a link or device in it, an
+    unsafe name), VerificationError (weights or engine are not the planned ones), FilesystemError.
+    """
+    with disk.filesystem_errors(folder):
+        statement = _begin(folder)
+        _write_rehearsal(folder, rehearsal, statement["predicate"]["name"])
+        files = _checked_files(folder)
+        digests = _hash(folder, [path for path in files if path != layout.MANIFEST], progress)
+        _compare(folder, statement["predicate"], digests)
+        statement = _complete(statement, digests, files, rehearsal, audit)
+        text = manifest.to_bytes(statement)
+        disk.write(folder / layout.MANIFEST, text)
+        (folder / layout.WORK).unlink(missing_ok=True)
+        digests[layout.MANIFEST] = sums.hash_file(folder / layout.MANIFEST)
+        disk.write(folder / layout.SUMS, sums.render(digests))
+        _normalise(folder, files, _epoch() if epoch is None else epoch)
+    facts = manifest.Manifest(statement)
+    weights = Path(facts.predicate["weights"]["file"]).name
+    return describe(folder, facts.name, facts.release, facts.predicate["arch"], weights)
+
+
+def _begin(folder: Path) -> dict[str, Any]:
+    """The statement as far as it is known. From here on the folder does not verify until it is sealed again."""
+    work = folder / layout.WORK
+    if work.is_file():
+        try:
+            predicate = json.loads(work.read_bytes())
+        except ValueError as error:
+            raise BadInputError("artefact.json", path=str(work), detail=str(error)) from error
+        statement = {
+            "_type": manifest.STATEMENT_TYPE,
+            "predicateType": manifest.PREDICATE_TYPE,
+            "predicate": predicate,
+        }
+    else:
+        statement = dict(manifest.read(folder).statement)
+    (folder / layout.SUMS).unlink(missing_ok=True)
+    for name in (layout.REHEARSAL, layout.MANIFEST, layout.SUMS):
+        disk.sweep(folder / name)
+    return statement
+
+
+def _write_rehearsal(folder: Path, rehearsal: Rehearsal | None, name: str) -> None:
+    disk.write(folder / layout.REHEARSAL, rehearsal_text(rehearsal, name).encode())
+
+
+def rehearsal_text(rehearsal: Rehearsal | None, name: str) -> str:
+    """What rehearsal.txt says, in both languages whatever the language in force: the bundle must not depend on it."""
+    if rehearsal is None:
+        return _both("bundle.not-rehearsed", name=name)
+    if rehearsal.status == "skipped":
+        return _both("bundle.rehearsal-skipped", name=name, reason=rehearsal.reason)
+    head = "bundle.rehearsal-passed" if rehearsal.status == "passed" else "bundle.rehearsal-failed"
+    lines = _both(head, name=name, cpu=rehearsal.cpu_model, page=rehearsal.page_size, reason=rehearsal.reason)
+    checks = "".join(f"[{'ok' if c.ok else 'FAILED'}] {c.name}: {c.detail}\n" for c in rehearsal.checks)
+    return "\n".join(part for part in (lines, checks, rehearsal.transcript) if part).rstrip("\n") + "\n"
+
+
+def _both(key: str, **values: object) -> str:
+    return "".join(i18n.catalogue()[key][language].format(**values) + "\n" for language in i18n.LANGUAGES)
+
+
+def _checked_files(folder: Path) -> dict[str, int]:
+    """Mode by path of every file that will be listed, the manifest included. Raises BadInputError."""
+    found = {layout.MANIFEST: layout.FILE_MODE}
+    for entry in layout.entries(folder):
+        fault = layout.fault_of_name(entry.path)
+        if fault:
+            raise BadInputError("bundle.file-name", path=repr(entry.path), fault=fault)
+        if entry.kind not in ("file", "folder"):
+            raise BadInputError("bundle.kind", path=str(folder / entry.path))
+        if entry.kind == "file" and entry.path not in (layout.WORK, layout.SUMS, layout.MANIFEST):
+            found[entry.path] = layout.PROGRAM_MODE if entry.mode & 0o111 else layout.FILE_MODE
+    return found
+
+
+def _hash(folder: Path, paths: list[str], progress: Progress | None) -> dict[str, str]:
+    with ExitStack() as stack:
+        if progress is None:
+            return sums.hash_files(folder, paths)
+        task = stack.enter_context(progress.task(i18n.text("bundle.sealing"), len(paths)))
+        return sums.hash_files(folder, paths, task.advance)
+
+
+def _compare(folder: Path, predicate: Mapping[str, Any], digests: Mapping[str, str]) -> None:
+    """The files must be those that the plan was made with; a variant taken out on purpose is no longer promised."""
+    engine = predicate["engine"]
+    promised = {
+        predicate["weights"]["file"]: predicate["weights"]["sha256"],
+        layout.PLAN: predicate["plan"]["sha256"],
+    }
+    for built in engine["variants"]:
+        prefix = f"{layout.ENGINE}/{engine['name']}/{built['name']}/"
+        promised.update({path: built["sha256"] for path in digests if path.startswith(prefix)})
+    for path, expected in promised.items():
+        if digests.get(path) != expected:
+            raise VerificationError(
+                "bundle.digest", path=str(folder / path), expected=expected, found=digests.get(path, "-")
+            )
+
+
+def _complete(
+    statement: Mapping[str, Any],
+    digests: Mapping[str, str],
+    files: Mapping[str, int],
+    rehearsal: Rehearsal | None,
+    audit: AuditReport | None,
+) -> dict[str, Any]:
+    """The statement with subjects and outcomes; what it had besides is kept."""
+    predicate = dict(statement["predicate"])
+    if audit is not None or "audit" not in predicate:
+        predicate["audit"] = manifest.audit_summary(audit)
+    predicate["rehearsal"] = manifest.rehearsal_summary(rehearsal)
+    order = sorted(digests, key=os.fsencode)
+    predicate["programs"] = [path for path in order if files[path] == layout.PROGRAM_MODE]
+    subject = [{"name": path, "digest": {"sha256": digests[path]}} for path in order]
+    return {**statement, "predicate": predicate, "subject": subject}
+
+
+def _epoch() -> int:
+    value = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return int(value) if value.isdecimal() else layout.EPOCH
+
+
+def _normalise(folder: Path, files: Mapping[str, int], epoch: int) -> None:
+    """One time for all, modes without the umask's say; folders last, since their files touch them."""
+    for path, mode in files.items():
+        (folder / path).chmod(mode)
+        os.utime(folder / path, (epoch, epoch))
+    (folder / layout.SUMS).chmod(layout.FILE_MODE)
+    os.utime(folder / layout.SUMS, (epoch, epoch))
+    folders = [folder, *(folder / entry.path for entry in layout.entries(folder) if entry.kind == "folder")]
+    for each in folders:
+        each.chmod(layout.FOLDER_MODE)
+        os.utime(each, (epoch, epoch))

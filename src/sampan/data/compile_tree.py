@@ -15,7 +15,7 @@ def sources(folder):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(files):
             if name.endswith(".py"):
-                yield os.path.join(root, name)
+                yield f"{root}/{name}"
 
 
 def main(folder):

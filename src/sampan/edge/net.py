@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +14,12 @@ import httpx
 
 from sampan.edge import pip_settings, pypi
 from sampan.edge.download import Downloader, Wanted
+from sampan.edge.files import write_atomically
 from sampan.edge.http import make_client
 from sampan.edge.pip_settings import IndexSettings
+from sampan.edge.pypi import Indexes
 from sampan.edge.store import DiskStore, filesystem_errors
-from sampan.errors import NetworkError, SampanError
+from sampan.errors import NetworkError
 from sampan.spec.ports import Progress
 
 
@@ -57,15 +60,29 @@ class NetFetcher:
             return self._first_good(requirement, file_name, sha256, final)
 
     def _first_good(self, requirement: str, file_name: str, sha256: str, final: Path) -> Path:
-        """Take the first source that delivers; the last source's error where none does."""
-        failure: SampanError | None = None
+        """Take the first place that delivers; the last place's error where none does."""
+        failure: NetworkError | None = None
         project = pypi.project_of(requirement)
-        for url in pypi.candidates(project, file_name, sha256, self._client, self._settings, pause=self._pause):
+        for url in pypi.candidates(self._indexes(), project, file_name, sha256):
             try:
                 return self._downloader.fetch(Wanted(url, file_name, sha256), final)
             except NetworkError as error:
                 failure = error
         raise failure or NetworkError("net.no-such-file", name=file_name, project=project)
+
+    def wheel(self, requirement: str, *, tags: Sequence[str], hashes: Collection[str]) -> Path:
+        """See ports.WheelFetcher. The choice is kept in the store: with it, a filled store needs no network."""
+        note = self._store.root / "resolved" / "wheels" / f"{_choice(requirement, tags, hashes)}.json"
+        chosen = _read_note(note)
+        if chosen is None:
+            file = pypi.best_wheel(self._indexes(), requirement, tags, hashes)
+            chosen = (file.name, file.sha256 or "")
+            write_atomically(note, json.dumps(chosen).encode())
+        name, sha256 = chosen
+        return self.pypi(requirement, file_name=name, sha256=sha256)
+
+    def _indexes(self) -> Indexes:
+        return Indexes(self._client, self._settings, self._pause)
 
     def url(self, url: str, *, sha256: str | None, size: int | None = None) -> Path:
         """See ports.Fetcher. Without a hash the file is always fetched anew."""
@@ -89,3 +106,16 @@ class NetFetcher:
         """One process downloads, the others wait for it."""
         with filesystem_errors(final), self._store.locked(f"download-{final.parent.name}"):
             yield
+
+
+def _choice(requirement: str, tags: Sequence[str], hashes: Collection[str]) -> str:
+    text = json.dumps([requirement, list(tags), sorted(hashes)])
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _read_note(path: Path) -> tuple[str, str] | None:
+    try:
+        name, sha256 = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return str(name), str(sha256)

@@ -1,92 +1,36 @@
-"""Finding one named file of a project on the user's package indexes."""
+"""Finding files of a project on the user's package indexes."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 import httpx
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from unearth import PackageFinder
-from unearth.fetchers import DEFAULT_SECURE_ORIGINS, Fetcher
+from unearth.fetchers import Fetcher
 from unearth.link import Link
 
-from sampan.edge.http import RETRY_STATUS, file_path, host_of, redacted
+from sampan.edge.http import file_path
+from sampan.edge.index_client import IndexClient
 from sampan.edge.pip_settings import IndexSettings
-from sampan.errors import NetworkError, VerificationError
+from sampan.errors import IncompatibleError, NetworkError, VerificationError
 
 logging.getLogger("unearth").addHandler(logging.NullHandler())  # what matters of its warnings becomes our error
-_ATTEMPTS = 3
 
 
-class IndexClient:
-    """What unearth asks pages through (its Fetcher protocol): our client, with retries and local folders.
+@dataclass(frozen=True)
+class IndexFile:
+    """One file as an index shows it; ``sha256`` None where the index does not say."""
 
-    ``trouble`` keeps the first refusal, which unearth itself only logs.
-    """
-
-    def __init__(self, client: httpx.Client, trusted_hosts: Iterable[str], pause: float = 0.5) -> None:
-        self._client, self._trusted, self._pause = client, tuple(trusted_hosts), pause
-        self.trouble: NetworkError | None = None
-
-    def get(self, url: str, *, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """One page. Raises NetworkError ``net.offline`` where the host does not answer."""
-        local = file_path(url)
-        if local is not None:
-            return _local_page(local, url)
-        for attempt in range(_ATTEMPTS):
-            last = attempt == _ATTEMPTS - 1
-            try:
-                answer = self._client.get(url, headers=dict(headers or {}))
-            except httpx.TransportError as error:
-                if last:
-                    raise NetworkError(
-                        "net.index-offline", host=host_of(url), url=redacted(url), detail=_detail(error)
-                    ) from error
-            else:
-                if last or answer.status_code not in RETRY_STATUS:
-                    return self._noted(answer, url)
-            time.sleep(self._pause * 2**attempt)
-        raise AssertionError("unreachable")
-
-    def _noted(self, answer: httpx.Response, url: str) -> httpx.Response:
-        if answer.is_error and answer.status_code != httpx.codes.NOT_FOUND and self.trouble is None:
-            self.trouble = NetworkError("net.status", url=redacted(url), status=answer.status_code)
-        return answer
-
-    def head(self, url: str, *, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """See unearth's Fetcher."""
-        return self._client.head(url, headers=dict(headers or {}))
-
-    def get_stream(
-        self, url: str, *, headers: Mapping[str, str] | None = None
-    ) -> AbstractContextManager[httpx.Response]:
-        """See unearth's Fetcher."""
-        return self._client.stream("GET", url, headers=dict(headers or {}))
-
-    def iter_secure_origins(self) -> Iterator[tuple[str, str, str]]:
-        """Where plain HTTP is allowed: unearth's list and the hosts that the user trusts."""
-        yield from DEFAULT_SECURE_ORIGINS
-        for entry in self._trusted:
-            host, _, port = entry.partition(":")
-            yield ("*", host, port or "*")
-
-
-def _detail(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
-def _local_page(path: Path, url: str) -> httpx.Response:
-    request = httpx.Request("GET", url)
-    if not path.is_file():
-        return httpx.Response(404, request=request)
-    headers = {"Content-Type": "text/html"}
-    return httpx.Response(200, headers=headers, content=path.read_bytes(), request=request)
+    name: str
+    url: str
+    sha256: str | None
 
 
 def sources(settings: IndexSettings) -> tuple[tuple[str, str], ...]:
@@ -120,48 +64,98 @@ def _finder(kind: str, address: str, client: IndexClient) -> PackageFinder:
     return finder
 
 
-def candidates(
-    project: str, file_name: str, sha256: str, client: httpx.Client, settings: IndexSettings, *, pause: float = 0.5
-) -> Iterator[str]:
-    """Addresses of the file, source by source; only those whose published hash, if any, is the wanted one.
+class Indexes:
+    """All places of the settings, asked one after the other; ``trouble`` keeps the first failure."""
 
-    Where no source has it, raises NetworkError (the first refusal, or ``net.not-found``), or VerificationError
+    def __init__(self, client: httpx.Client, settings: IndexSettings, pause: float = 0.5) -> None:
+        self._pages = IndexClient(client, settings.trusted_hosts, pause)
+        self._settings = settings
+        self._failure: NetworkError | None = None
+
+    def files(self, project: str) -> Iterator[IndexFile]:
+        """Every file of the project, place by place: who has found enough need not ask the next."""
+        for kind, address in sources(self._settings):
+            try:
+                found = _finder(kind, address, self._pages).find_all_packages(project, allow_yanked=True)
+                yield from [_index_file(package.link) for package in found]
+            except NetworkError as error:
+                self._failure = self._failure or error
+
+    @property
+    def trouble(self) -> NetworkError | None:
+        """Why a place gave nothing: not reachable, or refused."""
+        return self._failure or self._pages.trouble
+
+
+def _index_file(link: Link) -> IndexFile:
+    hashes = (link.hash_option or {}).get("sha256")
+    return IndexFile(link.filename, link.url_without_fragment, hashes[0] if hashes else None)
+
+
+def candidates(indexes: Indexes, project: str, file_name: str, sha256: str) -> Iterator[str]:
+    """Addresses of one file whose published hash, if any, is the wanted one.
+
+    Where no place has it, raises NetworkError (the first refusal, or ``net.no-such-file``), or VerificationError
     where the name exists only with another hash.
     """
-    pages = IndexClient(client, settings.trusted_hosts, pause)
-    trouble: NetworkError | None = None
     found, other = False, ""
-    places = sources(settings)
-    for kind, address in places:
-        try:
-            links = _links(_finder(kind, address, pages), project, file_name)
-        except NetworkError as error:
-            trouble = trouble or error
+    for file in indexes.files(project):
+        if file.name != file_name:
             continue
-        for link in links:
-            published = _published(link)
-            if published in (None, sha256):
-                found = True
-                yield link.url_without_fragment
-            else:
-                other = published or ""
+        if file.sha256 in (None, sha256):
+            found = True
+            yield file.url
+        else:
+            other = file.sha256 or ""
     if found:
         return
     if other:
         raise VerificationError("net.index-hash", name=file_name, expected=sha256, found=other)
-    raise trouble or pages.trouble or NetworkError("net.no-such-file", name=file_name, project=project)
+    raise indexes.trouble or NetworkError("net.no-such-file", name=file_name, project=project)
 
 
-def _links(finder: PackageFinder, project: str, file_name: str) -> list[Link]:
-    packages = finder.find_all_packages(project, allow_yanked=True)
-    return [package.link for package in packages if package.link.filename == file_name]
+def best_wheel(indexes: Indexes, requirement: str, tags: Sequence[str], hashes: Collection[str]) -> IndexFile:
+    """The pinned wheel with the best tag; see ports.WheelFetcher. Its hash is always known."""
+    wanted = Requirement(requirement)
+    project = canonicalize_name(wanted.name)
+    ranks = {tag: rank for rank, tag in enumerate(tags)}
+    seen: list[str] = []
+    best: tuple[int, IndexFile] | None = None
+    for file in indexes.files(project):
+        version, rank = _rank(file.name, ranks)
+        if not version or not wanted.specifier.contains(version, prereleases=True):
+            continue
+        pinned = _with_hash(file)
+        if pinned.sha256 not in hashes:
+            continue
+        seen.append(file.name)
+        if rank is not None and (best is None or rank < best[0]):
+            best = (rank, pinned)
+    if best:
+        return best[1]
+    if not seen and indexes.trouble:
+        raise indexes.trouble
+    found = ", ".join(sorted(set(seen))[:4]) or "sdist"
+    version = str(wanted.specifier).removeprefix("==")
+    raise IncompatibleError("net.no-wheel", project=project, version=version, platform=tags[0], found=found)
 
 
-def _published(link: Link) -> str | None:
-    """The SHA-256 that the index gives for a file, where it does."""
-    hashes = link.hash_option or {}
-    values = hashes.get("sha256")
-    return values[0] if values else None
+def _rank(name: str, ranks: dict[str, int]) -> tuple[str, int | None]:
+    """A wheel's version and the place of its best tag; an empty version for anything else."""
+    try:
+        _, version, _, tags = parse_wheel_filename(name)
+    except InvalidWheelFilename:
+        return "", None
+    places = [ranks[str(tag)] for tag in tags if str(tag) in ranks]
+    return str(version), min(places, default=None)
+
+
+def _with_hash(file: IndexFile) -> IndexFile:
+    """A local folder publishes no hashes: read the file. (An HTTP index without hashes cannot be pinned.)"""
+    local = file_path(file.url)
+    if file.sha256 is not None or local is None or not local.is_file():
+        return file
+    return replace(file, sha256=hashlib.sha256(local.read_bytes()).hexdigest())
 
 
 def project_of(requirement: str) -> str:

@@ -39,10 +39,11 @@ def _dynamic(elf: ELFFile) -> tuple[str | None, tuple[str, ...]]:
     section = elf.get_section_by_name(".dynamic")
     if isinstance(section, DynamicSection):
         for tag in section.iter_tags():
+            text = str(getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower(), ""))  # pyelftools sets it by name
             if tag.entry.d_tag == "DT_NEEDED":
-                needed.append(str(tag.needed))
+                needed.append(text)
             elif tag.entry.d_tag == "DT_SONAME":
-                soname = str(tag.soname)
+                soname = text
     return soname, tuple(needed)
 
 

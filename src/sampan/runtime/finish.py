@@ -9,7 +9,7 @@ from sampan import i18n
 from sampan.errors import BuildError, VerificationError
 from sampan.runtime.elf import read_elf
 from sampan.runtime.facts import facts
-from sampan.runtime.layout import LIBRARIES
+from sampan.spec.layout import LIBRARIES, python_command
 from sampan.spec.ports import Progress, Runner
 
 
@@ -22,24 +22,10 @@ def check_closure(folder: Path) -> None:
             continue
         if path.parent == folder / LIBRARIES:
             offered.update({path.name, elf.soname})
-        needed.update({name: path for name in elf.needed})
+        needed.update(dict.fromkeys(elf.needed, path))
     missing = {name: path for name, path in needed.items() if name not in offered}
     for name, path in missing.items():
         raise VerificationError("runtime.needed", file=str(path.relative_to(folder)), library=name)
-
-
-def command(tree: Path) -> list[str]:
-    """The words that start a tree's Python without its launcher, cut off from the host's settings and libraries."""
-    libraries = tree / LIBRARIES
-    return [
-        str(libraries / "ld.so"),
-        "--inhibit-cache",
-        "--library-path",
-        str(libraries),
-        "--argv0",
-        str(tree / "bin" / "python3"),
-        str(tree / "libexec" / f"python{facts().python}"),
-    ]
 
 
 def compile_tree(folder: Path, python: Path, *, runner: Runner, progress: Progress) -> None:
@@ -47,7 +33,7 @@ def compile_tree(folder: Path, python: Path, *, runner: Runner, progress: Progre
     script = resources.files("sampan") / "data" / "compile_tree.py"
     with progress.task(i18n.text("runtime.compiling")), resources.as_file(script) as path:
         done = runner.run(
-            [*command(python), "-I", "-S", "-B", str(path), str(folder)],
+            [*python_command(str(python), facts().python), "-I", "-S", "-B", str(path), str(folder)],
             env={"PYTHONHASHSEED": "0", "LD_LIBRARY_PATH": "", "LD_PRELOAD": ""},
         )
     if done.returncode != 0:

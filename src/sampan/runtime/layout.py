@@ -9,9 +9,9 @@ from pathlib import Path
 from sampan.errors import VerificationError
 from sampan.runtime.deb import Contents
 from sampan.runtime.facts import LOADER, Architecture, Facts
+from sampan.spec.layout import LIBRARIES
 
 APP_FROM_SITE = "../../../../app"  # runtime/lib/python3.x/site-packages -> app/ of the bundle
-LIBRARIES = "lib/sys"
 
 _SITECUSTOMIZE = '''\
 """Debian's site.py, frozen into the executable, knows dist-packages only: add upstream's site-packages."""

@@ -15,8 +15,9 @@ from sampan.runtime.elf import highest, read_elf
 from sampan.runtime.facts import Architecture, architecture, facts
 from sampan.runtime.finish import check_closure, compile_tree, normalise
 from sampan.runtime.index import Located
-from sampan.runtime.layout import LIBRARIES, folder_writer, place_own, place_package
+from sampan.runtime.layout import folder_writer, place_own, place_package
 from sampan.spec.artefacts import RuntimePackage, RuntimeTree
+from sampan.spec.layout import LIBRARIES
 from sampan.spec.ports import Fetcher, Progress, Runner, Store
 
 _FORMAT = 1  # raise when the layout changes in a way that the key's other parts do not show

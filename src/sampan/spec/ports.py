@@ -6,7 +6,7 @@ same contract tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +78,10 @@ class Store(Protocol):
         """
         ...
 
+    def find(self, stage: str, key: Mapping[str, object]) -> Path | None:
+        """The folder that was made for this ``key`` earlier, None where there is none yet."""
+        ...
+
     def scratch(self, stage: str, key: Mapping[str, object]) -> Path:
         """A folder that survives an interruption, for work that can be continued (a build tree)."""
         ...
@@ -92,4 +96,16 @@ class Fetcher(Protocol):
 
     def url(self, url: str, *, sha256: str | None, size: int | None = None) -> Path:
         """One file by its address. ``sha256`` None only for signed indexes that the caller verifies."""
+        ...
+
+
+class WheelFetcher(Fetcher, Protocol):
+    """A Fetcher that also chooses among the wheels of a project."""
+
+    def wheel(self, requirement: str, *, tags: Sequence[str], hashes: Collection[str]) -> Path:
+        """The wheel of ``name==version`` whose SHA-256 is in ``hashes`` and whose tag comes first in ``tags``.
+
+        Raises IncompatibleError ``net.no-wheel`` where the index has the project but no such wheel, NetworkError,
+        VerificationError.
+        """
         ...

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sampan import i18n
-from sampan.cli.output import use_json
+from sampan.cli.output import handled, use_json
+
+if TYPE_CHECKING:
+    from sampan.spec.artefacts import AuditReport
 
 WORKSHOP = i18n.text("cli.panel.workshop")
 STAGES = i18n.text("cli.panel.stages")
@@ -20,7 +24,7 @@ def _json(wanted: bool) -> bool:
     return wanted
 
 
-def _target_names(incomplete: str) -> list[str]:
+def target_names(incomplete: str) -> list[str]:
     """Shell completion of known targets."""
     from sampan.survey import known
 
@@ -30,7 +34,7 @@ def _target_names(incomplete: str) -> list[str]:
 Json = Annotated[bool, typer.Option("--json", help=i18n.text("cli.opt.json"), callback=_json, is_eager=True)]
 Target = Annotated[
     str,
-    typer.Option("--target", "-t", help=i18n.text("cli.opt.target"), autocompletion=_target_names, metavar="T"),
+    typer.Option("--target", "-t", help=i18n.text("cli.opt.target"), autocompletion=target_names, metavar="T"),
 ]
 Weights = Annotated[str, typer.Option("--weights", "-w", help=i18n.text("cli.opt.weights"), metavar="W")]
 Quantization = Annotated[str, typer.Option("--quant", help=i18n.text("cli.opt.quant"))]
@@ -43,3 +47,40 @@ Cores = Annotated[int | None, typer.Option("--cores", min=1, help=i18n.text("cli
 Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help=i18n.text("cli.opt.concurrency"))]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help=i18n.text("cli.opt.max-tokens"))]
 Port = Annotated[int, typer.Option("--port", min=1, max=65535, help=i18n.text("cli.opt.port"))]
+
+
+def add(app: typer.Typer, verb: Callable[..., None], panel: str) -> None:
+    """Register a verb under its function's name; help and examples come from ``cli.<name>.help`` and ``.epilog``."""
+    name = verb.__name__
+    epilog = i18n.text(f"cli.{name}.epilog")
+    app.command(name, help=i18n.text(f"cli.{name}.help"), epilog=epilog, rich_help_panel=panel)(handled(verb))
+
+
+def save(value: Any, path: Path | None) -> None:
+    """Write a stage's artefact where the user asked for it. Raises FilesystemError."""
+    from sampan.edge.files import write_atomically
+    from sampan.spec.codec import to_json
+
+    if path is not None:
+        write_atomically(path, to_json(value).encode())
+
+
+def limits(
+    memory: str | None, cores: int | None, concurrency: int | None, max_tokens: int | None, port: int
+) -> dict[str, int | None]:
+    """The plan's options that ``ship`` and ``plan`` share, by PlanOptions' names. Raises UsageError."""
+    from sampan.cli.sizes import parse_size
+
+    return {
+        "memory_bytes": parse_size(memory) if memory else None,
+        "cores": cores,
+        "concurrency": concurrency,
+        "max_tokens": max_tokens,
+        "port": port,
+    }
+
+
+def audit_counts(report: AuditReport) -> dict[str, int]:
+    """The numbers of ``line.audit``."""
+    warnings = sum(finding.severity == "warning" for finding in report.findings)
+    return {"files": report.files, "elf": report.elf_files, "errors": report.errors, "warnings": warnings}

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command(
-        "ship",
-        help=i18n.text("cli.ship.help"),
-        epilog=i18n.text("cli.ship.epilog"),
-        rich_help_panel=options.WORKSHOP,
-    )(output.handled(ship))
+    options.add(app, ship, options.WORKSHOP)
 
 
 def ship(
@@ -38,10 +33,9 @@ def ship(
     port: options.Port = 8080,
     no_rehearse: bool = typer.Option(False, "--no-rehearse", help=i18n.text("cli.opt.no-rehearse")),
     allow_findings: bool = typer.Option(False, "--allow-findings", help=i18n.text("cli.opt.allow-findings")),
-    json: options.Json = False,  # noqa: ARG001  (read by its callback)
+    json: options.Json = False,
 ) -> None:
     """Build, audit, rehearse and pack one bundle."""
-    from sampan.cli.sizes import parse_size
     from sampan.flow.ship import ShipRequest
     from sampan.flow.ship import ship as run
     from sampan.flow.tools import workshop_tools
@@ -55,13 +49,7 @@ def ship(
         quantization=quant,
         rehearse=not no_rehearse,
         allow_findings=allow_findings,
-        limits={
-            "memory_bytes": parse_size(memory) if memory else None,
-            "cores": cores,
-            "concurrency": concurrency,
-            "max_tokens": max_tokens,
-            "port": port,
-        },
+        limits=options.limits(memory, cores, concurrency, max_tokens, port),
     )
     shipped = run(request, workshop_tools(output.progress()), _say_done)
     if output.wants_json():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sampan import i18n
+from sampan.cli.options import audit_counts
 from sampan.cli.sizes import show_size
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ def _plan(value: Any) -> str:
 
 
 def _audit(value: Any) -> str:
-    warnings = sum(finding.severity == "warning" for finding in value.findings)
-    return i18n.text("line.audit", files=value.files, elf=value.elf_files, errors=value.errors, warnings=warnings)
+    return i18n.text("line.audit", **audit_counts(value))
 
 
 def _rehearsal(value: Any) -> str:

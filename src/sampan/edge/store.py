@@ -64,6 +64,11 @@ class DiskStore:
                 raise
         return final
 
+    def find(self, stage: str, key: Mapping[str, object]) -> Path | None:
+        """See ports.Store."""
+        final = self.root / "made" / stage / digest_of(key)
+        return final if final.is_dir() else None
+
     def _sweep(self, final: Path) -> None:
         """Remove what a killed run of the same work left; the lock says that nobody is at it."""
         for left in final.parent.glob(f".{final.name}.*"):

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sampan import i18n
 from sampan.errors import IncompatibleError, RehearsalError, SampanError
 from sampan.flow import stages
 from sampan.flow.artefacts import WorkFolder
 from sampan.flow.tools import Tools
-from sampan.spec.artefacts import AuditReport, Package, Rehearsal
+from sampan.spec.artefacts import AuditReport, BundleFolder, Package, Rehearsal
+from sampan.spec.codec import to_data as value_data
 from sampan.spec.plan import Plan
+from sampan.spec.target import TargetProfile
 
 T = TypeVar("T")
 
@@ -72,42 +75,52 @@ class _Voyage:
     def __init__(self, request: ShipRequest, tools: Tools, observe: Callable[[StageDone], None]) -> None:
         self._request, self._tools, self._observe = request, tools, observe
         self._done: list[StageDone] = []
+        self._work: WorkFolder | None = None
 
     def run(self) -> Shipped:
         request, tools = self._request, self._tools
         profile = self._stage("survey", lambda: stages.survey(request.target))
         weights = self._stage("weights", lambda: stages.weights(request.weights, request.quantization, tools))
         plan = self._stage("plan", lambda: stages.plan(weights, profile, self._plan_options()))
-        work = WorkFolder(request.work or request.out / f"{plan.name}-{plan.release}.work")
-        for done in self._done:
-            work.save(done.stage, done.value)
-        engine = self._stage("build", lambda: stages.build(plan, tools), work)
-        runtime = self._stage("runtime", lambda: stages.runtime(plan.arch, tools), work)
-        wheels = self._stage("wheelhouse", lambda: stages.wheelhouse(runtime, tools), work)
-        parts = stages.parts(plan, profile, weights, engine, runtime, wheels, tools)
-        folder = self._stage("bundle", lambda: stages.assemble(parts, work.path / "bundle"), work)
-        audit = self._stage("audit", lambda: stages.audit_bundle(folder, profile), work)
+        work = self._open_work_folder(plan)
+        engine = self._stage("build", lambda: stages.build(plan, tools))
+        runtime = self._stage("runtime", lambda: stages.runtime(plan.arch, tools))
+        wheels = self._stage("wheelhouse", lambda: stages.wheelhouse(runtime, tools))
+        folder = self._stage(
+            "bundle",
+            lambda: stages.assemble(plan, profile, weights, engine, runtime, wheels, work.path / "bundle", tools),
+        )
+        path = Path(folder.path)
+        audit = self._stage("audit", lambda: stages.audit([path], profile, tools, bundle=path))
         if not request.allow_findings:
             _refuse_errors(audit, work)
-        rehearsal = self._stage("rehearse", lambda: self._rehearse(folder, profile, plan), work)
+        rehearsal = self._stage("rehearse", lambda: self._rehearse(path, profile, plan))
         _refuse_failure(rehearsal, work)
-        package = self._stage("pack", lambda: stages.pack(folder, rehearsal, audit, request.out), work)
+        package = self._stage("pack", lambda: stages.pack(path, rehearsal, audit, request.out, tools))
         return Shipped(plan, audit, rehearsal, package, work.path, tuple(self._done))
 
-    def _plan_options(self) -> dict[str, Any]:
+    def _plan_options(self) -> dict[str, object]:
         return {**self._request.limits, "name": self._request.name, "release": self._request.release}
 
-    def _rehearse(self, folder: Any, profile: Any, plan: Plan) -> Rehearsal:
-        if not self._request.rehearse:
-            return stages.not_rehearsed(profile)
-        return stages.rehearse_cached(folder, profile, plan, self._tools)
+    def _open_work_folder(self, plan: Plan) -> WorkFolder:
+        """Known only now, since the plan gives the name: write what the first stages found."""
+        request = self._request
+        self._work = WorkFolder(request.work or request.out / f"{plan.name}-{plan.release}.work")
+        for done in self._done:
+            self._work.save(done.stage, done.value)
+        return self._work
 
-    def _stage(self, name: str, work: Callable[[], T], folder: WorkFolder | None = None) -> T:
+    def _rehearse(self, folder: Path, profile: TargetProfile, plan: Plan) -> Rehearsal:
+        if self._request.rehearse:
+            return stages.rehearse(folder, profile, plan, self._tools)
+        return Rehearsal("skipped", i18n.text("rehearse.not-wanted"), "-", profile.page_size, emulated=False)
+
+    def _stage(self, name: str, work: Callable[[], T]) -> T:
         started = time.monotonic()
         with _of_stage(name):
             value = work()
-            if folder:
-                folder.save(name, value)
+            if self._work:
+                self._work.save(name, value)
         done = StageDone(name, value, time.monotonic() - started)
         self._done.append(done)
         self._observe(done)
@@ -137,3 +150,28 @@ def _refuse_errors(audit: AuditReport, work: WorkFolder) -> None:
 def _refuse_failure(rehearsal: Rehearsal, work: WorkFolder) -> None:
     if rehearsal.status == "failed":
         raise RehearsalError("rehearse.failed", reason=rehearsal.reason, report=str(work.file("rehearse")))
+
+
+def pack_work(work: Path, out: Path, tools: Tools) -> Package:
+    """Pack from a work folder's artefacts. Raises IncompatibleError, RehearsalError as ``ship`` does."""
+    folder = WorkFolder(work)
+    audit, rehearsal = folder.load("audit", AuditReport), folder.load("rehearse", Rehearsal)
+    _refuse_errors(audit, folder)
+    _refuse_failure(rehearsal, folder)
+    bundle = folder.load("bundle", BundleFolder)
+    package = stages.pack(Path(bundle.path), rehearsal, audit, out, tools)
+    folder.save("pack", package)
+    return package
+
+
+def to_data(shipped: Shipped) -> dict[str, Any]:
+    """The JSON form of the whole run, for ``ship --json`` and the benchmarks."""
+    return {
+        "schema": RESULT_SCHEMA,
+        "package": value_data(shipped.package),
+        "plan": value_data(shipped.plan),
+        "audit": value_data(shipped.audit),
+        "rehearsal": value_data(shipped.rehearsal),
+        "work": str(shipped.work),
+        "stages": [{"stage": done.stage, "seconds": round(done.seconds, 3)} for done in shipped.stages],
+    }

@@ -1,0 +1,141 @@
+"""Each stage with what it needs of the world: the same functions serve ``ship`` and the single commands."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from sampan.flow.tools import Tools
+from sampan.spec.artefacts import (
+    AuditReport,
+    BundleFolder,
+    EngineBuild,
+    Package,
+    Rehearsal,
+    RuntimeTree,
+    Wheelhouse,
+)
+from sampan.spec.plan import Plan
+from sampan.spec.target import TargetProfile
+from sampan.spec.weights import WeightsInfo
+
+
+def survey(target: str) -> TargetProfile:
+    """A known name, ``this``, or a profile file. Raises UsageError, BadInputError."""
+    from sampan.survey.resolve import resolve
+
+    return resolve(target)
+
+
+def weights(source: str, quantization: str, tools: Tools) -> WeightsInfo:
+    """A GGUF, a folder, a ready example, or the artefact of an earlier run (``.json``)."""
+    if source.endswith(".json") and Path(source).is_file():
+        from sampan.spec.codec import load
+
+        return load(WeightsInfo, Path(source))
+    from sampan.weights.resolve import resolve
+
+    return resolve(
+        source, quantization=quantization, fetcher=tools.fetcher, store=tools.store, progress=tools.progress
+    )
+
+
+def plan(info: WeightsInfo, profile: TargetProfile, options: Mapping[str, object]) -> Plan:
+    """Options are PlanOptions' fields by name; None means that the plan decides."""
+    from sampan.plan.options import PlanOptions
+    from sampan.plan.planner import make_plan
+
+    given = {name: value for name, value in options.items() if value is not None}
+    return make_plan(info, profile, PlanOptions(**given))  # type: ignore[arg-type]  # names are PlanOptions' own
+
+
+def build(made: Plan, tools: Tools) -> EngineBuild:
+    """The engine's executables for every variant of the plan."""
+    from sampan.build.engine import build as run
+
+    return run(made, runner=tools.runner, fetcher=tools.fetcher, store=tools.store, progress=tools.progress)
+
+
+def launcher(arch: str, tools: Tools) -> Path:
+    """The static launcher of that architecture."""
+    from sampan.build.launcher import build as run
+
+    return run(arch, runner=tools.runner, store=tools.store)
+
+
+def runtime(arch: str, tools: Tools, *, refresh: bool = False) -> RuntimeTree:
+    """The private Python. Its .pyc files are made by this machine's own private Python."""
+    from sampan.edge.apt_settings import debian_sources
+    from sampan.runtime.tree import make
+
+    def tree(wanted: str, host: RuntimeTree | None) -> RuntimeTree:
+        return make(
+            wanted,
+            launcher=launcher(wanted, tools),
+            runner=tools.runner,
+            fetcher=tools.fetcher,
+            store=tools.store,
+            progress=tools.progress,
+            sources=debian_sources,
+            host=host,
+            refresh=refresh,
+        )
+
+    here = platform.machine()
+    return tree(arch, None if arch == here else tree(here, None))
+
+
+def wheelhouse(tree: RuntimeTree, tools: Tools) -> Wheelhouse:
+    """sampan and its wheels for that runtime."""
+    from sampan.wheelhouse.make import make
+
+    here = platform.machine()
+    host = tree if tree.arch == here else runtime(here, tools)
+    return make(tree, host, runner=tools.runner, fetcher=tools.fetcher, store=tools.store, progress=tools.progress)
+
+
+def assemble(
+    made: Plan,
+    profile: TargetProfile,
+    info: WeightsInfo,
+    engine: EngineBuild,
+    tree: RuntimeTree,
+    wheels: Wheelhouse,
+    out: Path,
+    tools: Tools,
+) -> BundleFolder:
+    """The bundle's folder below ``out``, sealed so that it verifies; not yet rehearsed."""
+    from importlib import resources
+
+    from sampan.bundle.assemble import assemble as run
+    from sampan.bundle.parts import BundleParts
+    from sampan.bundle.seal import seal
+
+    with resources.as_file(resources.files("sampan") / "data" / "target") as scripts:
+        parts = BundleParts(made, profile, info, engine, tree, wheels, launcher(made.arch, tools), scripts)
+        folder = run(parts, out, progress=tools.progress)
+    return seal(Path(folder.path), None, progress=tools.progress)
+
+
+def audit(paths: list[Path], profile: TargetProfile, tools: Tools, *, bundle: Path | None = None) -> AuditReport:
+    """Read every file below ``paths`` and say whether it will run there."""
+    from sampan.audit.audit import audit as run
+
+    return run(paths, profile, bundle=bundle, progress=tools.progress)
+
+
+def rehearse(folder: Path, profile: TargetProfile, made: Plan, tools: Tools) -> Rehearsal:
+    """Run the bundle in an empty copy of the target. Cached where it passed: the same bytes pass again."""
+    from sampan.flow.rehearsals import rehearse_cached
+
+    return rehearse_cached(folder, profile, made, tools)
+
+
+def pack(folder: Path, rehearsal: Rehearsal | None, report: AuditReport | None, out: Path, tools: Tools) -> Package:
+    """Seal with what was proved, then write the tar."""
+    from sampan.bundle.pack import pack as run
+    from sampan.bundle.seal import seal
+
+    seal(folder, rehearsal, audit=report, progress=tools.progress)
+    return run(folder, out, progress=tools.progress)

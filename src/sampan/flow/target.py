@@ -1,0 +1,150 @@
+"""What the bundle's own commands do on the target: serve, self-test, install and the service's life."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sampan import i18n
+from sampan.errors import BadInputError, ServiceError, UsageError
+from sampan.spec import codec
+from sampan.spec.plan import Plan
+from sampan.spec.ports import Progress
+from sampan.spec.weights import GoldenSet, WeightsInfo
+
+if TYPE_CHECKING:
+    from sampan.gateway.selftest import SelfTest
+    from sampan.install.job import Hands
+    from sampan.install.model import Health
+
+PID_FILE = "sampan.pid"
+
+
+def bundle_root() -> Path:
+    """The bundle that this command runs from: the launcher says so. Raises UsageError elsewhere."""
+    root = os.environ.get("SAMPAN_BUNDLE")
+    if not root or not (Path(root) / "plan.json").is_file():
+        raise UsageError("target.no-bundle")
+    return Path(root)
+
+
+def read_plan(bundle: Path) -> Plan:
+    """The bundle's plan. Raises BadInputError."""
+    return codec.load(Plan, bundle / "plan.json")
+
+
+def read_golden(bundle: Path) -> GoldenSet:
+    """The bundle's golden set. Raises BadInputError where it carries none."""
+    path = bundle / "weights" / "golden.json"
+    if not path.is_file():
+        raise BadInputError("target.no-golden", path=str(path))
+    return codec.load(GoldenSet, path)
+
+
+def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], None]) -> None:
+    """Serve the bundle's model until SIGTERM. Raises IncompatibleError (no variant fits), ServiceError."""
+    from sampan.gateway.serve import serve as run
+    from sampan.gateway.settings import ServedModel, ServeSettings
+    from sampan.plan import threads, variants
+    from sampan.survey import features
+    from sampan.survey.machine import survey_this
+
+    plan = read_plan(bundle)
+    info = codec.load(WeightsInfo, bundle / "weights" / "weights.json")
+    here = survey_this()
+    variant = variants.choose(plan.variants, features.current())
+    count = threads.resolve(
+        plan.settings.threads,
+        len(os.sched_getaffinity(0)),
+        cores=here.cpu.cores,
+        quota=here.cpu_quota,
+        numa_nodes=here.cpu.numa_nodes,
+    )
+    say(i18n.text("target.variant", variant=variant.name, cpu=here.cpu.model, threads=count))
+    settings = ServeSettings(
+        executable=bundle / "engine" / plan.engine / variant.name / "llama-server",
+        variant=variant.name,
+        weights=bundle / info.path,
+        model=ServedModel(plan.model, plan.task, info.embedding_length if plan.task == "embedding" else None),
+        engine=plan.settings,
+        threads=count,
+        host=host,
+        port=port or plan.port,
+    )
+    with _pid_file(plan.name) as folder:
+        run(replace(settings, run_folder=folder), say=say)
+
+
+def run_folder(name: str) -> Path:
+    """Where a server of this user keeps its pid file and its engine's socket."""
+    from sampan.gateway.run_folder import choose_base
+
+    return choose_base(os.environ) / f"sampan-{name}-{os.getuid()}"
+
+
+@contextmanager
+def _pid_file(name: str) -> Iterator[Path]:
+    """A folder of our own, mode 0700, with the pid inside. A folder that is another's is refused."""
+    folder = run_folder(name)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+        if folder.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise ServiceError("gateway.run-folder", path=str(folder), detail="not a private folder of this user")
+        (folder / PID_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
+    except OSError as error:
+        raise ServiceError("gateway.run-folder", path=str(folder), detail=str(error.strerror)) from error
+    try:
+        yield folder
+    finally:
+        (folder / PID_FILE).unlink(missing_ok=True)
+
+
+def selftest(bundle: Path, url: str | None) -> SelfTest:
+    """Put the golden questions to the running service. Raises ServiceError where it cannot be asked."""
+    from sampan.gateway.selftest import selftest as run
+
+    plan = read_plan(bundle)
+    return run(url or f"http://127.0.0.1:{plan.port}", read_golden(bundle))
+
+
+def probe_health(host: str, port: int) -> Health:
+    """Ask ``GET /health`` without any proxy that the environment may name."""
+    import json
+    from http.client import HTTPConnection, HTTPException
+
+    from sampan.install.model import Health
+
+    connection = HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("GET", "/health")
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, HTTPException, ValueError) as error:
+        return Health("unreachable", str(error))
+    finally:
+        connection.close()
+    state = str(answer.get("status", "unreachable"))
+    return Health("ready" if state == "ok" else state, str(answer.get("detail", "")))
+
+
+def hands(say: Callable[[str], None], progress: Progress) -> Hands:
+    """The doors that install and uninstall are handed."""
+    from sampan.edge.process import ProcessRunner
+    from sampan.install.job import Hands
+
+    return Hands(runner=ProcessRunner(), health=probe_health, selftest=_selftest_line, echo=say, progress=progress)
+
+
+def _selftest_line(bundle: Path, host: str, port: int) -> str:
+    """One line for people; ServiceError where an answer is wrong."""
+    result = selftest(bundle, f"http://{host}:{port}")
+    worst = min((*result.embeddings, *result.chats), key=lambda each: each.score - each.minimum)
+    if not result.ok:
+        raise ServiceError("target.selftest", text=worst.text[:40], score=f"{worst.score:.4f}", minimum=worst.minimum)
+    return i18n.text(
+        "target.selftest-ok", count=len(result.embeddings) + len(result.chats), score=f"{worst.score:.4f}"
+    )

@@ -1,0 +1,182 @@
+#!/bin/sh
+# Install this bundle as a service, or only its files (--no-service).
+#
+# What this script does, in this order, and nothing else:
+#   1. compares this machine's architecture with the bundle's;
+#   2. refuses links, devices and files that SHA256SUMS does not list;
+#   3. checks every file against SHA256SUMS with sha256sum, before any program of the bundle is run;
+#   4. hands over to ./sampan install, which copies the files into the prefix, writes one unit file
+#      (/etc/systemd/system/sampan-NAME.service), makes the system user sampan-NAME, starts and tests the service.
+# It writes nothing itself, and uses no network. Needs sh, sha256sum, find, grep, sed, cut, sort, uniq, tr, wc and uname.
+#
+# Exit codes: 0 installed, 2 wrong option, 3 not a bundle, 4 it cannot run on this machine, 5 a tool is missing,
+# 9 a file is not what was packed, others as in `./sampan install --help`.
+set -eu
+LC_ALL_BEFORE=${LC_ALL-}
+
+# ---- two languages ----------------------------------------------------------------------------------------------
+
+case ${SAMPAN_LANG:-${LC_ALL:-${LC_MESSAGES:-${LANG:-}}}} in
+    zh*.[Gg][Bb]*) language=en ;; # this file is UTF-8
+    zh*) language=zh ;;
+    *) language=en ;;
+esac
+
+say() { # say ENGLISH CHINESE
+    if [ "$language" = zh ]; then
+        printf '%s\n' "$2"
+    else
+        printf '%s\n' "$1"
+    fi
+}
+
+stop() { # stop EXIT-CODE ENGLISH CHINESE
+    say "$2" "$3" >&2
+    exit "$1"
+}
+
+shown() { # standard input without control characters: a hostile file name shall not play with the terminal
+    tr -d '\001-\011\013-\037\177'
+}
+
+# ---- options ----------------------------------------------------------------------------------------------------
+
+usage() {
+    say "Usage: ./install.sh [--prefix DIR] [--port N] [--no-service]
+  --prefix DIR   where to install (default /opt/sampan/NAME)
+  --port N       port of the service (default: the bundle's own, usually 8080)
+  --no-service   copy the files only; start them yourself with DIR/current/start.sh
+  --help         show this
+Run as root to install a service. Without root: ./install.sh --no-service --prefix \"\$HOME/sampan\"" \
+        "用法：./install.sh [--prefix 目录] [--port 端口] [--no-service]
+  --prefix 目录  安装位置（默认 /opt/sampan/服务名）
+  --port 端口    服务端口（默认取部署包中的设置，一般为 8080）
+  --no-service   只复制文件，之后用 目录/current/start.sh 手动启动
+  --help         显示本说明
+安装为服务需要 root。非 root 用户：./install.sh --no-service --prefix \"\$HOME/sampan\""
+}
+
+is_port() {
+    case $1 in
+        '' | *[!0-9]* | ??????*) return 1 ;;
+    esac
+    [ "$1" -ge 1 ] && [ "$1" -le 65535 ]
+}
+
+started_in=$(pwd)
+prefix='' port='' service=yes
+while [ $# -gt 0 ]; do
+    case $1 in
+        --prefix=*) prefix=${1#*=} ;;
+        --port=*) port=${1#*=} ;;
+        --prefix | --port)
+            [ $# -ge 2 ] || stop 2 "$1 needs a value. See ./install.sh --help." "$1 缺少取值。请看 ./install.sh --help。"
+            if [ "$1" = --prefix ]; then prefix=$2; else port=$2; fi
+            shift
+            ;;
+        --no-service) service=no ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        *) stop 2 "Unknown option: $1. See ./install.sh --help." "未知选项：$1。请看 ./install.sh --help。" ;;
+    esac
+    shift
+done
+case $prefix in
+    '' | /*) ;;
+    *) prefix=$started_in/$prefix ;; # we leave this folder below
+esac
+if [ -n "$port" ] && ! is_port "$port"; then
+    stop 2 "Not a port: $port. Give a number from 1 to 65535." "端口无效：$port。请给出 1 至 65535 的数字。"
+fi
+
+# ---- the bundle's folder and the tools --------------------------------------------------------------------------
+
+case $0 in
+    */*) folder=${0%/*} ;;
+    *) folder=. ;;
+esac
+CDPATH='' cd -P -- "${folder:-/}"
+LC_ALL=C
+export LC_ALL
+
+for tool in sha256sum find grep sed cut sort uniq tr wc uname; do
+    command -v "$tool" >/dev/null 2>&1 ||
+        stop 5 "The program $tool is missing on this machine; install coreutils, findutils, grep and sed." \
+            "本机缺少程序 $tool；请安装 coreutils、findutils、grep 和 sed。"
+done
+for file in SHA256SUMS plan.json sampan; do
+    [ -f "$file" ] ||
+        stop 3 "$file is missing: this is not a whole bundle. Unpack it again: tar xf BUNDLE.tar" \
+            "缺少 $file：部署包不完整。请重新解包：tar xf 部署包.tar"
+done
+
+# ---- 1. the right machine ---------------------------------------------------------------------------------------
+
+wanted=$(sed -n 's/^  "arch": "\([a-z0-9_]*\)",\{0,1\}$/\1/p' plan.json)
+found=$(uname -m)
+[ -n "$wanted" ] || stop 3 "plan.json names no architecture." "plan.json 中没有架构信息。"
+[ "$wanted" = "$found" ] ||
+    stop 4 "This bundle is for $wanted, this machine is $found. Ship one for this machine." \
+        "该部署包面向 $wanted，本机为 $found。请为本机重新打包。"
+
+# ---- 2. nothing but what is listed ------------------------------------------------------------------------------
+
+bad=$(grep -v -E '^[0-9a-f]{64} [ *][^/\\][^\\]*$' SHA256SUMS | shown || true)
+bad=$bad$(cut -c67- SHA256SUMS | grep -E '(^|/)\.{0,2}(/|$)' | shown || true)
+[ -z "$bad" ] ||
+    stop 9 "SHA256SUMS has lines that do not belong there. Do not install this bundle:
+$bad" "SHA256SUMS 中有异常行，请勿安装该部署包：
+$bad"
+
+odd=$(find . ! -type f ! -type d | shown)
+[ -z "$odd" ] ||
+    stop 9 "Links or devices in the bundle. Do not install it:
+$odd" "部署包中有链接或设备文件，请勿安装：
+$odd"
+
+# a name that stands on one side only comes once
+unlike=$({
+    echo SHA256SUMS
+    cut -c67- SHA256SUMS
+    find . -type f | sed 's|^\./||'
+} | sort | uniq -u | shown)
+[ -z "$unlike" ] ||
+    stop 9 "Missing from the bundle, or in it without being listed in SHA256SUMS:
+$unlike
+Unpack the bundle again into a new folder." "部署包缺少以下文件，或其未列入 SHA256SUMS：
+$unlike
+请把部署包重新解到一个新目录。"
+
+# ---- 3. every file as it was packed -----------------------------------------------------------------------------
+
+say "Checking $(wc -l <SHA256SUMS | sed 's/ //g') files …" "正在校验 $(wc -l <SHA256SUMS | sed 's/ //g') 个文件…"
+if ! wrong=$(sha256sum -c SHA256SUMS 2>&1); then
+    stop 9 "Not as they were packed:
+$(printf '%s\n' "$wrong" | grep -v ': OK$' | shown)
+Unpack the bundle again; if that does not help, carry it again." "以下文件与制作时不一致：
+$(printf '%s\n' "$wrong" | grep -v ': OK$' | shown)
+请重新解包；若仍不一致，请重新传送。"
+fi
+sum=$(sha256sum SHA256SUMS | cut -c1-64)
+say "All files are as listed. SHA-256 of the list, to compare with the sender's:
+  $sum" "所有文件与清单一致。清单自身的 SHA-256（可与发送方核对）：
+  $sum"
+
+# ---- 4. hand over -----------------------------------------------------------------------------------------------
+
+[ -x sampan ] ||
+    stop 4 "./sampan may not run from here: the disk is mounted noexec, or the copy lost its file modes.
+Unpack the tar with 'tar xf' on another disk, such as /opt or your home." "无法从此处运行 ./sampan：磁盘以 noexec 挂载，或复制时丢失了权限位。
+请用 tar xf 把部署包解到其他磁盘，例如 /opt 或用户主目录。"
+
+if [ -n "$LC_ALL_BEFORE" ]; then LC_ALL=$LC_ALL_BEFORE; else unset LC_ALL; fi
+SAMPAN_LANG=$language PYTHONDONTWRITEBYTECODE=1
+export SAMPAN_LANG PYTHONDONTWRITEBYTECODE
+
+set -- install
+[ -z "$prefix" ] || set -- "$@" --prefix "$prefix"
+[ -z "$port" ] || set -- "$@" --port "$port"
+[ "$service" = yes ] || set -- "$@" --no-service
+exec ./sampan "$@"

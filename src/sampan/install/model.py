@@ -1,0 +1,134 @@
+"""What install is told, what it finds and what it leaves behind."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from sampan.errors import BadInputError
+
+DEFAULT_HOME = Path("/opt/sampan")
+RECORD = "installed.json"  # in the prefix: says that the prefix is ours
+RELEASES, CURRENT = "releases", "current"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_USER_LENGTH = 31  # useradd's limit is 32 on every target; one less is safe with utmp
+
+
+@dataclass(frozen=True)
+class Health:
+    """What ``GET /health`` said: ok, another state of the engine, or unreachable; ``detail`` is for people."""
+
+    state: str
+    detail: str = ""
+
+
+#: asks the service at (host, port); must not raise when nothing listens
+HealthProbe = Callable[[str, int], Health]
+#: puts the golden questions to the service of (release folder, host, port) and gives one line for people;
+#: raises a SampanError where an answer is wrong
+SelfTest = Callable[[Path, str, int], str]
+#: shows one line to the person at the keyboard
+Echo = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class InstallOptions:
+    """``bundle`` is the unpacked bundle; ``prefix`` None means ``/opt/sampan/<name>``; ``port`` None the plan's.
+
+    ``features`` are this CPU's, in the kernel's words. ``health_seconds`` bounds the wait for the first answer.
+    """
+
+    bundle: Path
+    features: frozenset[str]
+    prefix: Path | None = None
+    port: int | None = None
+    host: str = "127.0.0.1"
+    service: bool = True
+    health_seconds: float = 900.0
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The record in the prefix. ``state`` is installing or installed; ``created`` lists the folders that were made
+    to hold the prefix, outermost first, and goes away again with it where it is empty.
+    """
+
+    SCHEMA: ClassVar[str] = "sampan/installed/1"
+
+    name: str
+    release: int
+    state: str
+    prefix: str
+    service: bool
+    host: str
+    port: int
+    unit: str | None = None  # the unit file's path
+    user: str | None = None
+    user_created: bool = False
+    created: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """``mode``: systemd, foreground (its pid file was found) or files (installed without a service).
+
+    ``state`` is systemd's ActiveState, or active/inactive by the pid. None means unknown.
+    """
+
+    SCHEMA: ClassVar[str] = "sampan/service-status/1"
+
+    name: str
+    release: int | None
+    prefix: str | None
+    mode: str
+    state: str
+    enabled: bool | None
+    pid: int | None
+    since: str | None
+    memory_bytes: int | None
+    restarts: int | None
+    host: str
+    port: int
+    health: str
+    health_detail: str = ""
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What uninstall took away, and what it left because it was not ours."""
+
+    SCHEMA: ClassVar[str] = "sampan/removed/1"
+
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def checked_name(name: str) -> str:
+    """``name``, safe in paths, unit files and user names. Raises BadInputError."""
+    if not _NAME.fullmatch(name):
+        raise BadInputError("install.name", name=name)
+    return name
+
+
+def unit_name(name: str) -> str:
+    """The systemd unit of the service ``name``."""
+    return f"sampan-{name}.service"
+
+
+def user_name(name: str) -> str:
+    """The system user of the service ``name``: no dots, at most 31 characters, distinct for distinct names."""
+    plain = f"sampan-{name.replace('.', '_')}"
+    if len(plain) <= _USER_LENGTH and "." not in name:
+        return plain
+    mark = hashlib.sha256(name.encode()).hexdigest()[:6]
+    return f"{plain[: _USER_LENGTH - 7]}-{mark}"
+
+
+def probe_host(host: str) -> str:
+    """Where this machine reaches a service that listens on ``host``."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (looked up, not bound)

@@ -1,0 +1,143 @@
+"""Everything that stands against an installation, all at once: a pure function of plan, options and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sampan import i18n
+from sampan.errors import IncompatibleError
+from sampan.install.facts import HostFacts
+from sampan.install.model import InstallOptions
+from sampan.install.unit import OLDEST_SYSTEMD
+from sampan.spec.plan import Plan
+
+_MIB = 1 << 20
+_VOLATILE = ("/tmp", "/var/tmp", "/run", "/dev", "/proc", "/sys")  # noqa: S108  (refused, not used)
+_TOO_WIDE = ("/", "/opt", "/usr", "/usr/local", "/etc", "/var", "/home", "/root", "/srv", "/bin", "/lib", "/boot")
+_UNFIT = set(" \t\n\"'\\$;")  # of a path in a unit file
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One catalogue key ``install.problem.<code>`` with its values."""
+
+    code: str
+    values: tuple[tuple[str, str], ...] = ()
+
+    def text(self) -> str:
+        """What is wrong and what to do, in the language in force."""
+        return i18n.text(f"install.problem.{self.code}", **dict(self.values))
+
+
+def check(plan: Plan, options: InstallOptions, prefix: Path, port: int, facts: HostFacts) -> None:
+    """Raise IncompatibleError with every problem listed, one a line."""
+    found = problems(plan, options, prefix, port, facts)
+    if found:
+        listed = "\n".join(f"  - {problem.text()}" for problem in found)
+        codes = ",".join(problem.code for problem in found)
+        raise IncompatibleError("install.preflight", count=len(found), problems=listed, codes=codes)
+
+
+def problems(plan: Plan, options: InstallOptions, prefix: Path, port: int, facts: HostFacts) -> tuple[Problem, ...]:
+    """All of them, those of the machine first."""
+    return (
+        *_machine(plan, options, facts),
+        *_holder(plan, options, prefix, facts),
+        *_place(options, prefix, facts),
+        *(_service(port, facts) if options.service else ()),
+    )
+
+
+def notices(plan: Plan, options: InstallOptions, facts: HostFacts) -> tuple[Problem, ...]:
+    """What does not stop the installation, but should be known."""
+    found = []
+    if facts.memory_available is not None and facts.memory_available < plan.memory_total_bytes:
+        found.append(_memory("memory-now", plan, facts.memory_available))
+    if options.service and facts.systemd is not None:
+        missing = sorted({"memory", "pids"} - facts.controllers)
+        if missing:
+            found.append(Problem("no-limits", (("missing", ", ".join(missing)),)))
+    return tuple(found)
+
+
+def _machine(plan: Plan, options: InstallOptions, facts: HostFacts) -> Iterator[Problem]:
+    if facts.arch != plan.arch:
+        yield Problem("arch", (("found", facts.arch), ("expected", plan.arch)))
+    elif not any(set(variant.requires) <= options.features for variant in plan.variants):
+        lacks = "; ".join(
+            f"{variant.name}: {' '.join(sorted(set(variant.requires) - options.features))}"
+            for variant in plan.variants
+        )
+        yield Problem("cpu", (("missing", lacks),))
+    if facts.memory_total is not None and facts.memory_total < plan.memory_total_bytes:
+        yield _memory("memory", plan, facts.memory_total)
+
+
+def _memory(code: str, plan: Plan, found: int) -> Problem:
+    return Problem(code, (("found", str(found // _MIB)), ("needed", str(-(-plan.memory_total_bytes // _MIB)))))
+
+
+def _holder(plan: Plan, options: InstallOptions, prefix: Path, facts: HostFacts) -> Iterator[Problem]:
+    """What is installed there already."""
+    at = ("prefix", str(prefix))
+    record = facts.record
+    if str(prefix) in _TOO_WIDE or facts.prefix_state == "foreign":
+        yield Problem("prefix-foreign", (at,))
+    elif record is not None and record.name != plan.name:
+        yield Problem("prefix-other", (at, ("other", record.name)))
+    elif record is not None and record.state == "installed" and record.release > plan.release:
+        yield Problem("downgrade", (("installed", str(record.release)), ("given", str(plan.release))))
+    if record is not None and record.service and not options.service:
+        yield Problem("has-service", (at,))
+    if facts.release_state == "different":
+        yield Problem("release-differs", (at, ("release", str(plan.release))))
+
+
+def _place(options: InstallOptions, prefix: Path, facts: HostFacts) -> Iterator[Problem]:
+    """The folder itself and its disk."""
+    at = ("prefix", str(prefix))
+    if options.service and _lies_in(prefix, _VOLATILE):
+        yield Problem("prefix-volatile", (at,))
+    if options.service and _UNFIT & set(str(prefix)):
+        yield Problem("prefix-characters", (at,))
+    if options.service and facts.closed is not None:
+        yield Problem("prefix-closed", (at, ("folder", facts.closed)))
+    if options.service and not facts.root_user:
+        yield Problem("root")
+    elif not facts.writable:
+        yield Problem("not-writable", (("folder", facts.disk_folder),))
+    yield from _disk(facts)
+
+
+def _disk(facts: HostFacts) -> Iterator[Problem]:
+    if facts.no_exec:
+        yield Problem("noexec", (("folder", facts.disk_folder),))
+    needed = facts.needed + facts.needed // 20
+    if facts.disk_free < needed:
+        values = (
+            ("folder", facts.disk_folder),
+            ("free", str(facts.disk_free // _MIB)),
+            ("needed", str(needed // _MIB + 1)),
+        )
+        yield Problem("space", values)
+
+
+def _service(port: int, facts: HostFacts) -> Iterator[Problem]:
+    if facts.systemd is None:
+        yield Problem("no-systemd")
+    elif facts.systemd < OLDEST_SYSTEMD:
+        yield Problem("old-systemd", (("found", str(facts.systemd)), ("oldest", str(OLDEST_SYSTEMD))))
+    if not facts.unit_ours:
+        yield Problem("unit-other")
+    if facts.port_owner == "other":
+        yield Problem("port", (("port", str(port)),))
+    if not 0 < port < 65536:
+        yield Problem("port-number", (("port", str(port)),))
+    elif port < 1024:
+        yield Problem("port-low", (("port", str(port)),))
+
+
+def _lies_in(path: Path, tops: tuple[str, ...]) -> bool:
+    return any(Path(top) in (path, *path.parents) for top in tops)

@@ -1,0 +1,138 @@
+"""What can be asked of, and done to, an installed service: status, start, stop, uninstall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sampan.errors import ServiceError, UsageError
+from sampan.install.facts import plan_of, read_record
+from sampan.install.machine import Machine, number
+from sampan.install.model import (
+    DEFAULT_HOME,
+    RELEASES,
+    HealthProbe,
+    Installed,
+    ServiceStatus,
+    probe_host,
+    unit_name,
+)
+
+PID_FILE = "sampan.pid"  # in the run folder of a foreground server
+_END_SECONDS = 60.0
+_UNKNOWN = ("", "n/a", "[not set]")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The service that a command means. ``record`` None: nothing is installed, only a bundle was unpacked."""
+
+    name: str
+    port: int
+    host: str
+    record: Installed | None
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether systemd runs it."""
+        return self.record is not None and self.record.service
+
+
+def find(bundle: Path | None, *, name: str | None = None, prefix: Path | None = None) -> Found:
+    """The service of ``prefix``, else of ``/opt/sampan/<name>``, else of the installation that ``bundle`` lies in,
+    else of where ``bundle`` would be installed. Raises UsageError where there is none of the first two.
+    """
+    wanted = prefix or (DEFAULT_HOME / name if name else None)
+    if wanted is not None:
+        record = read_record(wanted)
+        if record is None:
+            raise UsageError("install.not-installed", prefix=str(wanted))
+        return _of(record)
+    if bundle is None:
+        raise UsageError("install.which")
+    root = bundle.resolve()
+    plan = plan_of(root)
+    for place in (root.parent.parent if root.parent.name == RELEASES else None, DEFAULT_HOME / plan.name):
+        record = read_record(place) if place else None
+        if record is not None:
+            return _of(record)
+    return Found(plan.name, plan.port, "127.0.0.1", None)
+
+
+def _of(record: Installed) -> Found:
+    return Found(record.name, record.port, record.host, record)
+
+
+def status(found: Found, machine: Machine, health: HealthProbe, run_folder: Path) -> ServiceStatus:
+    """How it stands. ``run_folder`` is where a foreground server of this bundle keeps its pid file."""
+    asked = health(probe_host(found.host), found.port)
+    unit = machine.unit(unit_name(found.name)) if found.has_unit else {}
+    pid = number(unit, "MainPID") if found.has_unit else foreground_pid(machine, run_folder)
+    record = found.record
+    return ServiceStatus(
+        name=found.name,
+        release=record.release if record else None,
+        prefix=record.prefix if record else None,
+        mode="systemd" if found.has_unit else "foreground" if pid else "files",
+        state=unit.get("ActiveState", "active" if pid else "inactive"),
+        enabled=unit.get("UnitFileState") == "enabled" if found.has_unit else None,
+        pid=pid or None,
+        since=_known(unit.get("ActiveEnterTimestamp", "")),
+        memory_bytes=number(unit, "MemoryCurrent"),
+        restarts=number(unit, "NRestarts"),
+        host=found.host,
+        port=found.port,
+        health=asked.state,
+        health_detail=asked.detail,
+    )
+
+
+def _known(value: str) -> str | None:
+    return None if value in _UNKNOWN else value
+
+
+def start(found: Found, machine: Machine) -> None:
+    """Start the unit and return once systemd calls it active. Raises UsageError without a unit, ServiceError."""
+    _need_unit(found)
+    _systemctl(machine, "start", found)
+
+
+def stop(found: Found, machine: Machine, run_folder: Path) -> bool:
+    """Stop the unit, or end the foreground server; False where nothing ran. Raises ServiceError."""
+    if found.has_unit:
+        was = machine.unit(unit_name(found.name)).get("ActiveState")
+        _systemctl(machine, "stop", found)
+        return was not in ("inactive", "failed")
+    pid = foreground_pid(machine, run_folder)
+    if pid is None:
+        return False
+    if not machine.end_process(pid, _END_SECONDS):
+        raise ServiceError("install.will-not-end", pid=pid, seconds=int(_END_SECONDS))
+    return True
+
+
+def _need_unit(found: Found) -> None:
+    if not found.has_unit:
+        where = f"{found.record.prefix}/current/start.sh" if found.record else "./start.sh"
+        raise UsageError("install.no-unit", name=found.name, command=where)
+
+
+def _systemctl(machine: Machine, verb: str, found: Found) -> None:
+    unit = unit_name(found.name)
+    done = machine.run("systemctl", verb, unit, timeout=None)
+    if done.returncode != 0:
+        log = machine.journal(unit)
+        output = "\n".join(filter(None, (done.output.strip(), log))) or "-"
+        raise ServiceError("install.command", command=f"systemctl {verb} {unit}", code=done.returncode, output=output)
+
+
+def foreground_pid(machine: Machine, run_folder: Path) -> int | None:
+    """The process that the pid file names, if it still is a sampan server."""
+    try:
+        text = (run_folder / PID_FILE).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    if not text.isdecimal() or not machine.alive(int(text)):
+        return None
+    words = machine.read(f"proc/{text}/cmdline").split("\0")
+    return int(text) if "serve" in words and any("sampan" in word for word in words) else None

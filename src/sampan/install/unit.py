@@ -1,0 +1,155 @@
+"""The systemd unit, for the systemd that is there: a pure function, its output compared with golden files.
+
+Versions are those in which systemd's NEWS introduces a directive; an older systemd would only warn, but a directive
+under a new name would silently not hold there. Directives that need seccomp are left to systemd >= 243: older ones
+refuse to start a service where the kernel has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sampan.spec.plan import Plan
+
+OLDEST_SYSTEMD = 219  # EL 7; what sampan knows and tests
+_MIB = 1 << 20
+_HOMES = ("/home", "/root", "/run/user")
+
+#: keeps libraries from looking for a network or a proxy, and from writing beside the code
+ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "NO_PROXY": "*",
+    "no_proxy": "*",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the service may take. ``cpu_percent`` 100 is one CPU; None means no quota."""
+
+    memory_bytes: int
+    tasks: int
+    files: int = 65536
+    lock_memory: bool = False
+    cpu_percent: int | None = None
+
+
+@dataclass(frozen=True)
+class UnitFacts:
+    """All that the unit says. ``language`` is that of the service's own messages."""
+
+    name: str
+    description: str
+    prefix: Path
+    user: str
+    host: str
+    port: int
+    limits: Limits
+    systemd: int
+    language: str = "en"
+
+
+def limits(plan: Plan) -> Limits:
+    """The plan's memory with a quarter (at least 256 MiB) in reserve, so that only a leak meets the limit; threads
+    of engine and gateway with room for llama-server's one HTTP thread a CPU on large machines.
+    """
+    memory = plan.memory_total_bytes + max(plan.memory_total_bytes // 4, 256 * _MIB)
+    return Limits(
+        memory_bytes=-(-memory // _MIB) * _MIB,
+        tasks=1024 + 4 * plan.settings.threads,
+        lock_memory="mlock" in plan.settings.load_mode,
+    )
+
+
+def run_folder(name: str) -> str:
+    """Where the running service keeps its pid file and socket."""
+    return f"/run/sampan-{name}"
+
+
+def render(facts: UnitFacts) -> str:
+    """The unit file's text. It names ``current``, so an upgrade need not rewrite it."""
+    sections = (
+        ("# Written by `sampan install`. For changes of your own: systemctl edit sampan-" + facts.name,),
+        ("[Unit]", *_unit(facts)),
+        ("[Service]", *_service(facts), *_limits(facts), *_hardening(facts)),
+        ("[Install]", "WantedBy=multi-user.target"),
+    )
+    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _unit(facts: UnitFacts) -> Iterator[str]:
+    yield f"Description={facts.description.replace('%', '%%')}"
+    yield f"Documentation=file:{_path(facts.prefix)}/current/README.txt"
+    yield "After=network.target"
+    if facts.systemd >= 230:
+        yield "# Nobody is near: go on trying, whatever happens."
+        yield "StartLimitIntervalSec=0"
+
+
+def _service(facts: UnitFacts) -> Iterator[str]:
+    current = f"{_path(facts.prefix)}/current"
+    folder = run_folder(facts.name)
+    yield "Type=notify"
+    yield "NotifyAccess=main"
+    yield f"User={facts.user}"
+    yield f"Group={facts.user}"
+    yield f"WorkingDirectory={current}"
+    yield f"ExecStart={current}/sampan serve --host {facts.host} --port {facts.port}"
+    yield f"RuntimeDirectory={folder.removeprefix('/run/')}"
+    yield "RuntimeDirectoryMode=0750"
+    yield "UMask=0077"
+    yield "Restart=always"
+    yield "RestartSec=5"
+    if facts.systemd < 230:
+        yield "# Nobody is near: go on trying, whatever happens."
+        yield "StartLimitInterval=0"
+    yield "TimeoutStartSec=900"
+    yield "TimeoutStopSec=60"
+    yield "KillMode=mixed"
+    own = {"RUNTIME_DIRECTORY": folder, "SAMPAN_LANG": facts.language}  # systemd < 240 does not set the first
+    for key, value in (ENVIRONMENT | own).items():
+        yield f"Environment={key}={value}"
+
+
+def _limits(facts: UnitFacts) -> Iterator[str]:
+    wanted = facts.limits
+    yield "# limits, from the plan"
+    yield f"{'MemoryMax' if facts.systemd >= 231 else 'MemoryLimit'}={wanted.memory_bytes // _MIB}M"
+    if facts.systemd >= 227:
+        yield f"TasksMax={wanted.tasks}"
+    if wanted.cpu_percent is not None:
+        yield f"CPUQuota={wanted.cpu_percent}%"
+    yield f"LimitNOFILE={wanted.files}"
+    if wanted.lock_memory:
+        yield "LimitMEMLOCK=infinity"
+
+
+def _hardening(facts: UnitFacts) -> Iterator[str]:
+    """Nothing here may hide or close /sys/devices/system/cpu: the engine counts its CPUs there."""
+    yield "# what the service may not do"
+    yield "NoNewPrivileges=yes"
+    yield "CapabilityBoundingSet="
+    yield "PrivateTmp=yes"
+    yield "PrivateDevices=yes"
+    yield f"ProtectSystem={'strict' if facts.systemd >= 232 else 'full'}"
+    yield f"ProtectHome={'read-only' if _below(facts.prefix, _HOMES) else 'yes'}"
+    if facts.systemd >= 243:
+        yield "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK"
+        yield "RestrictSUIDSGID=yes"
+        yield "LockPersonality=yes"
+        yield "ProtectHostname=yes"
+
+
+def _below(path: Path, tops: tuple[str, ...]) -> bool:
+    return any(Path(top) in (path, *path.parents) for top in tops)
+
+
+def _path(path: Path) -> str:
+    """``path`` with systemd's specifiers escaped. Preflight has refused white space and quotes."""
+    return str(path).replace("%", "%%")

@@ -28,7 +28,8 @@ def rehearse(
 
     rehearsal = rehearsals.of_path(bundle, target, workshop_tools(output.progress()))
     options.save(rehearsal, out)
-    output.print_value(rehearsal, lambda: f"{rehearsal.transcript}\n{rehearsal.status} {rehearsal.reason}".strip())
+    outcome = f"{rehearsal.status} {rehearsal.reason}".strip()
+    output.print_value(rehearsal, lambda: f"{rehearsal.transcript}\n{outcome}")
     if rehearsal.status == "failed":
         raise SystemExit(int(ExitCode.REHEARSAL_FAILED))
     if rehearsal.status == "skipped":

@@ -64,7 +64,26 @@ def run(folder: Path, profile: TargetProfile, plan: Plan, tools: Tools) -> Rehea
 
 def busybox(arch: str, tools: Tools) -> Path:
     """The static BusyBox that stands in for the target's shell and coreutils, from Debian's package."""
-    raise NotImplementedError(arch, tools)
+    from sampan.edge.apt_settings import debian_sources
+    from sampan.runtime import deb, debian
+
+    package = debian.fetch_package(
+        "busybox-static",
+        arch,
+        sources=debian_sources,
+        fetcher=tools.fetcher,
+        runner=tools.runner,
+        store=tools.store,
+        progress=tools.progress,
+    )
+
+    def extract(folder: Path) -> None:
+        program = folder / "busybox"
+        with deb.opened(package) as contents:
+            program.write_bytes(contents.read("bin/busybox"))
+        program.chmod(0o755)
+
+    return tools.store.get_or_make("busybox", {"deb": package.parent.name}, extract) / "busybox"
 
 
 def _key(folder: Path, profile: TargetProfile) -> dict[str, object]:

@@ -70,7 +70,7 @@ def _chat(
     slots = facts["slots"] if memory_known else [facts["unknown_slots"]]
     slots = [options.concurrency] if options.concurrency else slots
     padded = tuple(dict.fromkeys(_padded(each) for each in lengths))
-    for cache, length, count in product(facts["cache_ram_mib"], padded, slots):
+    for length, count, cache in product(padded, slots, facts["cache_ram_mib"]):
         batch = min(facts["batch"], length * count)
         yield EngineSettings(
             context=length * count,

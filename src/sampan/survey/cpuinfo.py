@@ -14,11 +14,17 @@ from sampan.survey.data import Table, table
 UNKNOWN_MODEL = "unknown"
 
 
-def parse(text: str) -> CpuFacts:
-    """Model, vendor, MIDR fields, and the features that *all* cores share. Empty text gives unknown facts."""
+def parse(text: str, arch: str) -> CpuFacts:
+    """Model, vendor, MIDR fields, and the features that *all* cores share.
+
+    Empty text, or text of another architecture (qemu-user shows the host's /proc/cpuinfo), gives unknown facts.
+    """
+    word = "flags" if arch == "x86_64" else "Features"
     blocks = _blocks(text)
+    if not any(word in block for block in blocks):
+        return CpuFacts(model=UNKNOWN_MODEL, features_known=False)
     merged = {key: value for block in reversed(blocks) for key, value in block.items()}
-    shared = _shared_features(blocks)
+    shared = _shared_features(blocks, word)
     facts = CpuFacts(
         model=merged.get("model name") or merged.get("Model Name") or UNKNOWN_MODEL,
         features=tuple(sorted(shared)),
@@ -47,10 +53,9 @@ def _blocks(text: str) -> list[dict[str, str]]:
     return blocks
 
 
-def _shared_features(blocks: list[dict[str, str]]) -> frozenset[str]:
+def _shared_features(blocks: list[dict[str, str]], word: str) -> frozenset[str]:
     """Cores may differ (big.LITTLE): a program may be moved to any of them, so only common features count."""
-    listed = [block.get("Features") or block.get("flags") for block in blocks]
-    sets = [frozenset(words.split()) for words in listed if words]
+    sets = [frozenset(block[word].split()) for block in blocks if block.get(word)]
     return frozenset.intersection(*sets) if sets else frozenset()
 
 

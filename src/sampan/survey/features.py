@@ -20,12 +20,12 @@ AT_PAGESZ, AT_HWCAP, AT_HWCAP2 = 6, 16, 26  # include/uapi/linux/auxvec.h
 def current(root: Path = Path("/")) -> frozenset[str]:
     """The real features, as /proc/cpuinfo spells them; empty where they cannot be found out."""
     found = elf.userland(root)
-    machine = found.machine if found else None
-    if machine == "aarch64":
+    arch = (found and found.machine) or "unknown"
+    if arch == "aarch64":
         vector = auxv(read_bytes(root / "proc/self/auxv"))
         if AT_HWCAP in vector:
             return aarch64(vector[AT_HWCAP], vector.get(AT_HWCAP2, 0))
-    return frozenset(cpuinfo.parse(read_text(root / "proc/cpuinfo")).features)
+    return frozenset(cpuinfo.parse(read_text(root / "proc/cpuinfo"), arch).features)
 
 
 def auxv(data: bytes) -> dict[int, int]:

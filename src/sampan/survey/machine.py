@@ -25,7 +25,7 @@ def survey_this(root: Path = Path("/")) -> TargetProfile:
         name="this",
         arch=found.machine,
         os=system.os_facts(_os_release(root), read_text(root / "proc/sys/kernel/osrelease")),
-        cpu=_cpu(root),
+        cpu=_cpu(root, found.machine),
         page_size=_page_size(root, found.bits),
         libc=libc.facts(root, found.machine),
         memory_bytes=system.memory_bytes(read_text(root / "proc/meminfo")),
@@ -45,12 +45,12 @@ def _os_release(root: Path) -> str:
     return read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")
 
 
-def _cpu(root: Path) -> CpuFacts:
+def _cpu(root: Path, arch: str) -> CpuFacts:
     text = read_text(root / "proc/cpuinfo")
     counts = topology.read(root)
     real = features.current(root)
     return replace(
-        cpuinfo.parse(text),
+        cpuinfo.parse(text, arch),
         features=tuple(sorted(real)),
         features_known=bool(real),
         sockets=counts.sockets,

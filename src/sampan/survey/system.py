@@ -65,8 +65,8 @@ def python_version(root: Path) -> str | None:
 
 
 def nvidia_driver(text: str) -> str | None:
-    """The driver's version in /proc/driver/nvidia/version: the first dotted number after "Module"."""
-    found = re.search(r"NVRM version:.*?Module\D*?\s(\d+(?:\.\d+)+)", text)
+    """The driver's version in /proc/driver/nvidia/version: the first number with points in it."""
+    found = re.search(r"NVRM version:.*?\s(\d+(?:\.\d+)+)\s", text)
     return found[1] if found else None
 
 

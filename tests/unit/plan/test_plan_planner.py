@@ -1,0 +1,261 @@
+"""Plans: settings, memory, reasons."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fakes.models import MINILM, SMOLLM2
+
+from sampan import i18n
+from sampan.errors import ExitCode, IncompatibleError, SampanError, UsageError
+from sampan.plan import memory, settings, summary
+from sampan.plan.options import PlanOptions
+from sampan.plan.planner import make_plan
+from sampan.plan.sizes import human
+from sampan.plan.variants import all_variants, missing
+from sampan.spec import codec
+from sampan.spec.plan import Plan
+from sampan.spec.target import TargetProfile
+from sampan.spec.weights import WeightsInfo
+from sampan.survey import known
+
+GIB = 1024**3
+KUNPENG = known.load("kylin-v10-sp3-kunpeng920")
+
+
+def profile(memory_bytes: int | None = None, **cpu: Any) -> TargetProfile:
+    """A Kunpeng server of which more is known."""
+    return replace(KUNPENG, memory_bytes=memory_bytes, cpu=replace(KUNPENG.cpu, **cpu))
+
+
+def test_an_embedding_model_gets_one_number_for_context_batch_and_ubatch() -> None:
+    plan = make_plan(MINILM, KUNPENG)
+    chosen = plan.settings
+    assert chosen.context == chosen.batch == chosen.ubatch == 2048
+    assert (chosen.slots, chosen.unified_kv, chosen.embedding, chosen.pooling) == (8, True, True, "mean")
+    assert chosen.cache_ram_mib == 0
+
+
+def test_an_encoder_of_long_texts_takes_them_whole() -> None:
+    plan = make_plan(replace(MINILM, context_length=8192), KUNPENG)
+    assert plan.settings.ubatch == 8192
+
+
+def test_a_decoder_that_embeds_is_not_given_its_whole_trained_context() -> None:
+    """Qwen3-Embedding class: 32k trained; a physical batch of that size needs gigabytes of attention mask."""
+    decoder = replace(MINILM, architecture="qwen3", context_length=32768, pooling="last")
+    assert make_plan(decoder, KUNPENG).settings.ubatch == 8192
+    assert make_plan(decoder, KUNPENG, PlanOptions(max_tokens=32768)).settings.ubatch == 32768
+
+
+def test_a_chat_model_gets_a_context_for_each_slot() -> None:
+    chosen = make_plan(SMOLLM2, profile(16 * GIB)).settings
+    assert (chosen.context, chosen.slots, chosen.unified_kv, chosen.embedding) == (4 * 8192, 4, False, False)
+    assert (chosen.batch, chosen.ubatch, chosen.cache_ram_mib) == (2048, 512, 256)
+
+
+def test_a_chat_model_shrinks_with_the_memory() -> None:
+    sizes = [make_plan(SMOLLM2, profile(mib * 1024**2)).settings for mib in (4096, 1024, 700, 500, 400)]
+    contexts = [chosen.context for chosen in sizes]
+    assert contexts == sorted(contexts, reverse=True)
+    assert sizes[-1].cache_ram_mib == 0
+
+
+def test_without_known_memory_a_moderate_size_is_taken_and_said() -> None:
+    plan = make_plan(SMOLLM2, KUNPENG)
+    assert plan.settings.context == 2 * 4096
+    assert plan.memory_available_bytes is None
+    assert "plan.why.memory.unknown" in {reason.key for reason in plan.reasons}
+
+
+def test_the_kv_cache_is_counted_as_the_engine_allocates_it() -> None:
+    """llama-server logs `CPU KV buffer size = 180.00 MiB` for this model with a context of 8192."""
+    plan = make_plan(SMOLLM2, KUNPENG)
+    assert {row.item: row.bytes for row in plan.memory}["memory.kv"] == 180 * 1024**2
+
+
+@pytest.mark.parametrize(
+    ("weights", "changes", "logged_mib"),
+    [  # `sched_reserve: CPU compute buffer size` of llama-server 0c1e570
+        (SMOLLM2, {"ubatch": 512, "context": 8192, "slots": 4, "unified_kv": False}, 15.51),
+        (SMOLLM2, {"ubatch": 512, "context": 8192, "slots": 4, "unified_kv": True}, 21.51),
+        (SMOLLM2, {"ubatch": 2048, "context": 2048, "slots": 1, "unified_kv": False}, 62.05),
+        (MINILM, {"ubatch": 2048, "context": 2048}, 29.09),
+        (MINILM, {"ubatch": 512, "context": 512}, 5.77),
+        (MINILM, {"ubatch": 4096, "context": 4096}, 74.17),
+    ],
+)
+def test_the_compute_buffer_is_foretold(weights: WeightsInfo, changes: dict[str, Any], logged_mib: float) -> None:
+    """multilingual-e5-small, whose shape per layer MiniLM has, was measured for the latter three."""
+    chosen = replace(make_plan(weights, KUNPENG).settings, **changes)
+    row = next(row for row in memory.rows(weights, chosen) if row.item == "memory.compute")
+    assert 0.99 <= row.bytes / 1024**2 / logged_mib <= 1.2
+
+
+def test_the_cgroup_limit_counts_where_it_is_lower() -> None:
+    limited = replace(profile(64 * GIB), memory_limit_bytes=GIB)
+    assert make_plan(MINILM, limited).memory_available_bytes == GIB
+    assert make_plan(MINILM, limited, PlanOptions(memory_bytes=2 * GIB)).memory_available_bytes == 2 * GIB
+
+
+def test_what_does_not_fit_says_which_settings_would() -> None:
+    options = PlanOptions(memory_bytes=700 * 1024**2, max_tokens=8192, concurrency=4)
+    with pytest.raises(IncompatibleError) as caught:
+        make_plan(SMOLLM2, KUNPENG, options)
+    error = caught.value
+    assert (error.key, error.exit_code) == ("plan.memory", ExitCode.INCOMPATIBLE)
+    assert error.values["available"] == "700 MiB"
+    assert "--max-tokens 4096 --concurrency 1" in error.hint
+    make_plan(SMOLLM2, KUNPENG, replace(options, max_tokens=4096, concurrency=1))
+
+
+def test_weights_that_are_too_large_are_told_how_small_they_must_be() -> None:
+    large = replace(SMOLLM2, size_bytes=8 * GIB, quantization="Q8_0")
+    with pytest.raises(IncompatibleError) as caught:
+        make_plan(large, KUNPENG, PlanOptions(memory_bytes=6 * GIB))
+    assert "Q8_0, 8.0 GiB" in caught.value.hint
+    found = re.search(r"at most ([\d.]+) GiB", caught.value.hint)
+    assert found
+    room = int(float(found[1]) * GIB)
+    make_plan(replace(large, size_bytes=room), KUNPENG, PlanOptions(memory_bytes=6 * GIB))
+
+
+def test_a_hopeless_machine_is_told_so() -> None:
+    with pytest.raises(IncompatibleError) as caught:
+        make_plan(SMOLLM2, KUNPENG, PlanOptions(memory_bytes=1024**2))
+    assert "Even the smallest settings need" in caught.value.hint
+
+
+def test_more_tokens_than_trained_for_are_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        make_plan(MINILM, KUNPENG, PlanOptions(max_tokens=513))
+    assert caught.value.key == "plan.max-tokens"
+    assert "--max-tokens 512" in caught.value.hint
+
+
+def test_a_bad_name_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        make_plan(MINILM, KUNPENG, PlanOptions(name="../etc"))
+    assert caught.value.key == "plan.name"
+
+
+def test_threads_come_from_the_survey_or_are_left_to_the_target() -> None:
+    assert make_plan(MINILM, KUNPENG).settings.threads == 0
+    assert make_plan(MINILM, profile(cores=128, numa_nodes=4)).settings.threads == 32
+    assert make_plan(MINILM, replace(profile(cores=8), cpu_quota=2.9)).settings.threads == 2
+    assert make_plan(MINILM, KUNPENG, PlanOptions(cores=6)).settings.threads == 6
+
+
+def test_names_ports_and_ids_are_taken_over() -> None:
+    options = PlanOptions(name="faq", release=7, port=9000, model_id="text-embedding-3-small")
+    plan = make_plan(MINILM, KUNPENG, options)
+    assert (plan.name, plan.release, plan.port, plan.model) == ("faq", 7, 9000, "text-embedding-3-small")
+    assert make_plan(MINILM, KUNPENG).name == "all-minilm-l6-v2-kylin-v10-sp3-kunpeng920"
+
+
+def test_equal_inputs_give_equal_plans_and_read_back() -> None:
+    plan = make_plan(SMOLLM2, KUNPENG)
+    assert plan == make_plan(SMOLLM2, KUNPENG)
+    assert codec.from_json(Plan, codec.to_json(plan), where="-") == plan
+
+
+@pytest.mark.parametrize("language", i18n.LANGUAGES)
+@pytest.mark.parametrize("weights", [MINILM, SMOLLM2, replace(MINILM, task="rerank", pooling="rank")])
+@pytest.mark.parametrize("target", [KUNPENG, known.load("uos-20"), profile(8 * GIB, cores=8, numa_nodes=2)])
+@pytest.mark.parametrize("options", [PlanOptions(), PlanOptions(memory_bytes=4 * GIB, cores=2, concurrency=2)])
+def test_the_summary_gives_a_reason_for_each_decision(
+    language: str, weights: WeightsInfo, target: TargetProfile, options: PlanOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(i18n._state, "language", language)
+    plan = make_plan(weights, target, options)
+    rows = summary.rows(plan)
+    assert [row.item for row in rows if not row.why] == [rows[0].item, rows[1].item]
+    shown = " ".join(part for row in (*rows, *summary.memory_rows(plan)) for part in row)
+    assert "plan." not in shown
+    assert "memory." not in shown
+    assert summary.memory_rows(plan)[-1].value == human(plan.memory_total_bytes)
+
+
+@pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (2048, "2 KiB"), (5 << 20, "5 MiB"), (3 << 29, "1.5 GiB")])
+def test_sizes_are_short(size: int, text: str) -> None:
+    assert human(size) == text
+
+
+ARCHITECTURES = st.sampled_from(["bert", "nomic-bert", "modern-bert", "llama", "qwen3"])
+
+
+@st.composite
+def models(draw: st.DrawFn) -> WeightsInfo:
+    heads = draw(st.integers(1, 64))
+    return replace(
+        draw(st.sampled_from([MINILM, SMOLLM2])),
+        architecture=draw(ARCHITECTURES),
+        size_bytes=draw(st.integers(10**6, 10**11)),
+        layers=draw(st.integers(1, 100)),
+        heads=heads,
+        kv_heads=draw(st.integers(1, heads)),
+        embedding_length=heads * draw(st.sampled_from([32, 64, 128])),
+        feed_forward_length=draw(st.integers(64, 32768)),
+        context_length=draw(st.integers(64, 131072)),
+        vocabulary=draw(st.integers(256, 300_000)),
+    )
+
+
+@st.composite
+def targets(draw: st.DrawFn) -> TargetProfile:
+    base = known.load(draw(st.sampled_from(known.names())))
+    cpu = replace(
+        base.cpu, cores=draw(st.none() | st.integers(1, 256)), numa_nodes=draw(st.none() | st.integers(1, 16))
+    )
+    return replace(
+        base,
+        cpu=cpu,
+        memory_bytes=draw(st.none() | st.integers(2**26, 2**42)),
+        memory_limit_bytes=draw(st.none() | st.integers(2**26, 2**42)),
+        cpu_quota=draw(st.none() | st.floats(0.1, 256)),
+    )
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> PlanOptions:
+    return PlanOptions(
+        memory_bytes=draw(st.none() | st.integers(2**24, 2**42)),
+        cores=draw(st.none() | st.integers(1, 256)),
+        concurrency=draw(st.none() | st.integers(1, 64)),
+        max_tokens=draw(st.none() | st.integers(1, 131072)),
+    )
+
+
+@given(models(), targets(), choices())
+def test_every_plan_keeps_its_promises(weights: WeightsInfo, target: TargetProfile, options: PlanOptions) -> None:
+    try:
+        plan = make_plan(weights, target, options)
+    except SampanError as error:
+        assert error.key in {"plan.memory", "plan.max-tokens"}
+        assert error.message
+        assert error.hint
+        return
+    chosen = plan.settings
+    promised = settings.promised_tokens(weights, options) or 0
+    assert chosen.slots >= 1
+    assert memory.sequence_context(chosen) >= promised
+    assert chosen.ubatch <= chosen.batch <= chosen.context
+    if chosen.embedding:
+        assert chosen.ubatch >= min(chosen.context, weights.context_length)
+        assert memory.is_encoder(weights) is False or options.max_tokens or chosen.ubatch >= weights.context_length
+    assert plan.memory_total_bytes == sum(row.bytes for row in plan.memory)
+    assert plan.memory_available_bytes is None or plan.memory_total_bytes <= plan.memory_available_bytes
+    assert all(row.bytes > 0 for row in plan.memory)
+    ranks = [variant.rank for variant in plan.variants]
+    assert ranks == sorted(ranks)
+    assert plan.variants[0] == next(each for each in all_variants() if each.arch == target.arch)
+    if target.cpu.features_known:
+        assert not any(missing(variant, set(target.cpu.features)) for variant in plan.variants)
+    assert chosen.threads >= 0
+    known_cores = options.cores is not None or target.cpu.cores is not None
+    assert (chosen.threads > 0) == known_cores

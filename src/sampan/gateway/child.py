@@ -1,7 +1,7 @@
 """One child process: it dies with us, its output is drained, its end is known at once.
 
-A thread reads the output (`asyncio`'s child watchers differ by loop, Python version and kernel; a thread that waits
-does not) and reports through the loop.
+One thread reads the output, one waits for the end and reports through the loop: asyncio's child watchers differ by
+loop, Python version and kernel, a thread that waits does not.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import IO
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _TAIL_LINES = 40
 _MAX_LINE_BYTES = 8192
+_LAST_WORDS_SECONDS = 0.5  # for output that is still in the pipe at the end
 
 
 class Child:
@@ -44,7 +46,9 @@ class Child:
             start_new_session=True,  # Ctrl-C is ours to handle: the engine must outlive requests in flight
             preexec_fn=_die_with_parent(),  # noqa: PLW1509  (one prctl, prepared before the fork)
         )
-        threading.Thread(target=self._drain, name="engine-output", daemon=True).start()
+        self._reader = threading.Thread(target=self._drain, name="engine-output", daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._await_end, name="engine-end", daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -70,19 +74,26 @@ class Child:
         """Ask it to end, then make it."""
         if self._ended.is_set():
             return
-        self._process.terminate()
+        self._signal(signal.SIGTERM)
         try:
             await asyncio.wait_for(self._ended.wait(), grace_seconds)
         except (asyncio.TimeoutError, TimeoutError):
-            self._process.kill()
+            self._signal(signal.SIGKILL)
             await self._ended.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):  # it has just ended
+            os.killpg(self._process.pid, number)
 
     def _drain(self) -> None:
         stream = self._process.stdout
         if stream is not None:
             with stream:
                 self._read_lines(stream)
+
+    def _await_end(self) -> None:
         self._process.wait()
+        self._reader.join(_LAST_WORDS_SECONDS)
         try:
             self._loop.call_soon_threadsafe(self._ended.set)
         except RuntimeError:  # the loop is closed: nobody waits any more

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
-import orjson
-
-from sampan.gateway import llama_answers
 from sampan.gateway.child import Child
 from sampan.gateway.engine import (
     Embedded,
@@ -22,8 +18,9 @@ from sampan.gateway.engine import (
     TextOrTokens,
 )
 from sampan.gateway.engine_args import engine_argv, engine_environment
+from sampan.gateway.llama_api import LlamaApi
 from sampan.gateway.supervisor import USUAL_PACE, Pace, Supervisor
-from sampan.gateway.upstream import Answer, UnixClient
+from sampan.gateway.upstream import UnixClient
 from sampan.spec.plan import EngineSettings
 
 _OK, _LOADING = 200, 503
@@ -57,6 +54,7 @@ class LlamaServer:
         self._on_line = on_line or logging.getLogger("sampan.engine").info
         self._supervisor = Supervisor(command.variant, self._spawn, self._probe, pace)
         self._client = UnixClient(command.socket, self._state_after_loss, request_seconds)
+        self._api = LlamaApi(self._client, command.settings)
 
     @property
     def status(self) -> EngineStatus:
@@ -78,30 +76,19 @@ class LlamaServer:
 
     async def stop(self) -> None:
         """See Engine."""
-        await self._client.close()
         await self._supervisor.stop()
+        await self._client.close()
         self._command.socket.unlink(missing_ok=True)
 
     async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
-        """See Engine. Vectors travel as base64: a third of the bytes, no digits to print, and NaN survives."""
+        """See Engine."""
         self._require_ready()
-        body = orjson.dumps({"input": inputs, "encoding_format": "base64"})
-        answer = await self._client.post("/v1/embeddings", body)
-        if answer.status != _OK:
-            raise llama_answers.fault(answer, self._command.settings)
-        return llama_answers.embedded(answer.body, len(inputs))
+        return await self._api.embed(inputs)
 
     async def generate(self, path: str, body: bytes) -> Generation:
         """See Engine."""
         self._require_ready()
-        response = await self._client.open(path, body)
-        if response.status == _OK:
-            return LlamaGeneration(self._client, response)
-        try:
-            pieces = [chunk async for chunk in self._client.chunks(response)]
-        finally:
-            response.close()
-        raise llama_answers.fault(Answer(response.status, b"".join(pieces)), self._command.settings)
+        return await self._api.generate(path, body)
 
     def _require_ready(self) -> None:
         if self._supervisor.state is not EngineState.READY:
@@ -132,27 +119,3 @@ class LlamaServer:
         if status == _OK:
             return EngineState.READY
         return EngineState.LOADING if status == _LOADING else EngineState.STARTING
-
-
-class LlamaGeneration:
-    """See engine.Generation."""
-
-    def __init__(self, client: UnixClient, response: aiohttp.ClientResponse) -> None:
-        self._client = client
-        self._response = response
-
-    @property
-    def content_type(self) -> str:
-        """See Generation."""
-        return self._response.content_type
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        """See Generation."""
-        return self._client.chunks(self._response)
-
-    async def close(self) -> None:
-        """See Generation. A connection closed early is how llama-server learns to stop computing."""
-        if self._response.content.is_eof():
-            self._response.release()
-        else:
-            self._response.close()

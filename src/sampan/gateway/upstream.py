@@ -57,10 +57,10 @@ class UnixClient:
         response = await self.open(path, body)
         try:
             return Answer(response.status, await response.read())
+        except (asyncio.TimeoutError, TimeoutError) as error:  # before _LOST: aiohttp's is both
+            raise EngineTimeoutError(self._seconds) from error
         except _LOST as error:
             raise EngineUnavailableError(self._state()) from error
-        except (asyncio.TimeoutError, TimeoutError) as error:
-            raise EngineTimeoutError(self._seconds) from error
         finally:
             response.release()
 
@@ -68,7 +68,7 @@ class UnixClient:
         """Headers have come, the body is still to be read. Raises EngineUnavailableError, EngineTimeoutError."""
         try:
             return await self._open().post(path, data=body, headers=_JSON)
-        except (asyncio.TimeoutError, TimeoutError) as error:  # before _LOST: aiohttp's is both
+        except (asyncio.TimeoutError, TimeoutError) as error:
             raise EngineTimeoutError(self._seconds) from error
         except _LOST as error:
             raise EngineUnavailableError(self._state()) from error

@@ -1,0 +1,66 @@
+"""Asking a running llama-server, and telling its refusals apart from its failures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import aiohttp
+import orjson
+
+from sampan.gateway import llama_answers
+from sampan.gateway.engine import Embedded, Generation, TextOrTokens
+from sampan.gateway.upstream import Answer, UnixClient
+from sampan.spec.plan import EngineSettings
+
+_OK = 200
+
+
+class LlamaApi:
+    """The half of the Engine protocol that answers requests."""
+
+    def __init__(self, client: UnixClient, settings: EngineSettings) -> None:
+        self._client = client
+        self._settings = settings
+
+    async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
+        """See Engine. Vectors travel as base64: a third of the bytes, no digits to print, and NaN survives."""
+        body = orjson.dumps({"input": inputs, "encoding_format": "base64"})
+        answer = await self._client.post("/v1/embeddings", body)
+        if answer.status != _OK:
+            raise llama_answers.fault(answer, self._settings)
+        return llama_answers.embedded(answer.body, len(inputs))
+
+    async def generate(self, path: str, body: bytes) -> Generation:
+        """See Engine."""
+        response = await self._client.open(path, body)
+        if response.status == _OK:
+            return LlamaGeneration(self._client, response)
+        try:
+            pieces = [chunk async for chunk in self._client.chunks(response)]
+        finally:
+            response.close()
+        raise llama_answers.fault(Answer(response.status, b"".join(pieces)), self._settings)
+
+
+class LlamaGeneration:
+    """See engine.Generation."""
+
+    def __init__(self, client: UnixClient, response: aiohttp.ClientResponse) -> None:
+        self._client = client
+        self._response = response
+
+    @property
+    def content_type(self) -> str:
+        """See Generation."""
+        return self._response.content_type
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """See Generation."""
+        return self._client.chunks(self._response)
+
+    async def close(self) -> None:
+        """See Generation. A connection closed early is how llama-server learns to stop computing."""
+        if self._response.content.is_eof():
+            self._response.release()
+        else:
+            self._response.close()

@@ -22,6 +22,7 @@ from installer.sources import WheelFile
 
 from sampan.errors import BadInputError
 from sampan.spec.artefacts import Wheel
+from sampan.wheelhouse.strip import strip
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -79,7 +80,8 @@ def _contents(source: WheelFile) -> Iterator[tuple[str, bytes]]:
     for (path, _, _), stream, _ in source.get_contents():
         place = _place(path, source)
         if place and place != f"{source.dist_info_dir}/RECORD" and not trim().drops(place):
-            yield place, stream.read()
+            data = stream.read()
+            yield place, strip(data) if ".so" in PurePosixPath(place).name else data
 
 
 def _place(path: str, source: WheelFile) -> str | None:

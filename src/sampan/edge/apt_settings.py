@@ -18,6 +18,7 @@ from sampan.errors import MissingToolError, UsageError
 from sampan.spec.debian import DebianSource
 
 VARIABLE = "SAMPAN_DEBIAN_MIRROR"
+KEYRING_VARIABLE = "SAMPAN_DEBIAN_KEYRING"
 SUITE = "bookworm"  # the runtime's Debian, whatever release this machine runs
 _RELEASES = ("buster", "bullseye", "bookworm", "trixie", "forky", "sid", "oldstable", "stable", "testing", "unstable")
 _SUITE = re.compile(rf"^({'|'.join(_RELEASES)})(-updates|-security|/updates)?/?$")
@@ -33,8 +34,13 @@ def debian_sources(
     Raises MissingToolError where this machine's settings hold no Debian mirror, UsageError for a bad variable.
     """
     environ = os.environ if environ is None else environ
-    if environ.get(VARIABLE):
-        return _named(environ[VARIABLE].split())
+    named = environ.get(VARIABLE, "").split()
+    found = _named(named) if named else _configured(apt)
+    keyring = environ.get(KEYRING_VARIABLE)
+    return tuple(replace(source, keyring=keyring) for source in found) if keyring else found
+
+
+def _configured(apt: Path) -> tuple[DebianSource, ...]:
     found: dict[tuple[str, str], DebianSource] = {}
     for source in map(_ours, filter(_is_debian, _entries(apt))):
         found.setdefault((source.uri, source.suite), source)
@@ -48,14 +54,11 @@ def _named(uris: Iterable[str]) -> tuple[DebianSource, ...]:
     sources = []
     for uri in uris:
         parts = urlsplit(uri)
-        if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path):
-            raise UsageError(
-                "runtime.bad-mirror",
-                variable=VARIABLE,
-                value=parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(),
-            )
         suite = f"{SUITE}-security" if "security" in parts.path else SUITE
-        sources.append(DebianSource(uri.rstrip("/"), suite))
+        source = DebianSource(uri.rstrip("/"), suite)
+        if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path):
+            raise UsageError("runtime.bad-mirror", variable=VARIABLE, value=source.shown)
+        sources.append(source)
     return tuple(sorted(sources, key=lambda source: source.suite != SUITE))
 
 

@@ -86,7 +86,7 @@ class Downloader:
                 try:
                     self._stream(wanted, part, attempt, task)
                     return
-                except httpx.TransportError as error:
+                except httpx.RequestError as error:
                     attempt.failures = 1 if _size(part) > before else attempt.failures + 1
                     if attempt.failures >= self.patience:
                         raise offline(wanted, error) from error
@@ -113,7 +113,7 @@ class Downloader:
             if task:
                 task.update(completed=have, total=wanted.size or _total(answer, have))
             with part.open("ab" if appended else "wb") as stream:
-                for chunk in answer.iter_raw(_CHUNK):
+                for chunk in answer.iter_raw():  # as they come: what was received before a break counts
                     stream.write(chunk)
                     if task:
                         task.advance(len(chunk))

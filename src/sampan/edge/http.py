@@ -80,11 +80,10 @@ def _tls(settings: IndexSettings) -> ssl.SSLContext:
 
 def make_client(settings: IndexSettings) -> httpx.Client:
     """A client that follows redirects and takes proxies from pip's settings, else from the environment."""
-    unchecked = ssl.create_default_context()
-    unchecked.check_hostname = False
-    unchecked.verify_mode = ssl.CERT_NONE
     proxy = httpx.Proxy(settings.proxy) if settings.proxy else None
-    mounts = {f"all://{host}": httpx.HTTPTransport(verify=unchecked, proxy=proxy) for host in settings.trusted_hosts}
+    mounts = {
+        f"all://{host}": httpx.HTTPTransport(verify=_unchecked(), proxy=proxy) for host in settings.trusted_hosts
+    }
     urls = [url for url in (settings.index_url, *settings.extra_index_urls, *settings.find_links) if url]
     return httpx.Client(
         verify=_tls(settings),
@@ -95,3 +94,11 @@ def make_client(settings: IndexSettings) -> httpx.Client:
         timeout=httpx.Timeout(min(60.0, settings.timeout), connect=min(15.0, settings.timeout)),
         headers={"User-Agent": "sampan"},
     )
+
+
+def _unchecked() -> ssl.SSLContext:
+    """For hosts that the user's own settings trust without a certificate; every file is pinned by its hash."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

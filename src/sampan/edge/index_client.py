@@ -35,7 +35,7 @@ class IndexClient:
             last = attempt == _ATTEMPTS - 1
             try:
                 answer = self._client.get(url, headers=dict(headers or {}))
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 if last:
                     raise NetworkError(
                         "net.index-offline", host=host_of(url), url=redacted(url), detail=_detail(error)

@@ -30,26 +30,29 @@ class IndexSettings:
     no_index: bool = False
 
 
-def config_files(environ: Mapping[str, str], home: Path, prefix: Path) -> tuple[Path, ...]:
+def config_files(environ: Mapping[str, str], home: Path, prefix: Path, etc: Path = Path("/etc")) -> tuple[Path, ...]:
     """pip's files in pip's order, the strongest last: global, user, site, then PIP_CONFIG_FILE."""
     named = environ.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return ()
-    xdg_global = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    xdg_global = environ.get("XDG_CONFIG_DIRS") or str(etc / "xdg")
     xdg_home = environ.get("XDG_CONFIG_HOME") or str(home / ".config")
     files = [Path(folder) / "pip" / "pip.conf" for folder in xdg_global.split(":") if folder]
-    files += [Path("/etc/pip.conf"), home / ".pip" / "pip.conf", Path(xdg_home) / "pip" / "pip.conf"]
+    files += [etc / "pip.conf", home / ".pip" / "pip.conf", Path(xdg_home) / "pip" / "pip.conf"]
     files += [prefix / "pip.conf"]
     return (*files, Path(named)) if named else tuple(files)
 
 
 def read(
-    environ: Mapping[str, str] | None = None, home: Path | None = None, prefix: Path | None = None
+    environ: Mapping[str, str] | None = None,
+    home: Path | None = None,
+    prefix: Path | None = None,
+    etc: Path = Path("/etc"),
 ) -> IndexSettings:
     """Files first, PIP_* over them, then UV_* over both where set. Raises BadInputError for a damaged file."""
     environ = os.environ if environ is None else environ
     values: dict[str, str] = {}
-    for path in config_files(environ, home or Path.home(), prefix or Path(sys.prefix)):
+    for path in config_files(environ, home or Path.home(), prefix or Path(sys.prefix), etc):
         values.update(_read_file(path))
     values.update(
         {

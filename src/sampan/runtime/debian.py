@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sampan import i18n
-from sampan.errors import MissingToolError, NetworkError
+from sampan.errors import FilesystemError, MissingToolError, NetworkError
 from sampan.runtime.facts import architecture, facts
 from sampan.runtime.index import Located, newest, read_index
 from sampan.spec.debian import DebianSource
@@ -117,7 +117,11 @@ def _read_lock(path: Path) -> tuple[Located, ...] | None:
 
 
 def _write_lock(path: Path, resolved: tuple[Located, ...]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps([asdict(item) for item in resolved], indent=1) + "\n", encoding="utf-8")
-    fresh.replace(path)
+    text = json.dumps([asdict(item) for item in resolved], indent=1) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise FilesystemError("disk.failed", path=str(path), detail=error.strerror or str(error)) from error

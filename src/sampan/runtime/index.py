@@ -45,7 +45,7 @@ def read_index(
     release_file = fetcher.url(f"{source.uri}/dists/{source.suite}/InRelease", sha256=None)
     release = Release(verified_text(release_file, source, runner))
     if release.get("Origin") != "Debian":
-        raise VerificationError("runtime.not-debian", host=source.uri, suite=source.suite)
+        raise VerificationError("runtime.not-debian", host=source.shown, suite=source.suite)
     found: list[Located] = []
     for component in source.components:
         name = f"{component}/binary-{debian_arch}/Packages.xz"
@@ -60,21 +60,27 @@ def verified_text(path: Path, source: DebianSource, runner: Runner) -> str:
     with tempfile.TemporaryDirectory(prefix="sampan-release-") as folder:
         out = Path(folder) / "Release"
         options = [word for ring in rings for word in ("--keyring", ring)]
-        done = runner.run(["gpgv", "--status-fd", "1", *options, "--output", str(out), str(path)])
-        words = re.findall(r"^\[GNUPG:\] (\w+)", done.output, re.MULTILINE)
+        printed = _gpgv(["--status-fd", "1", *options, "--output", str(out), str(path)], runner)
+        words = re.findall(r"^\[GNUPG:\] (\w+)", printed, re.MULTILINE)
         if "GOODSIG" not in words or "BADSIG" in words or not out.is_file():
-            detail = (
-                ", ".join(word for word in words if word.endswith(("SIG", "PUBKEY"))) or done.output.strip()[-200:]
-            )
-            raise VerificationError("runtime.signature", host=source.uri, suite=source.suite, detail=detail)
+            detail = ", ".join(word for word in words if word.endswith(("SIG", "PUBKEY"))) or printed.strip()[-200:]
+            raise VerificationError("runtime.signature", host=source.shown, suite=source.suite, detail=detail)
         return out.read_text(encoding="utf-8")
+
+
+def _gpgv(words: list[str], runner: Runner) -> str:
+    """What gpgv prints; its return code says nothing where one of several keys is not in the keyring."""
+    try:
+        return runner.run(["gpgv", *words]).output
+    except MissingToolError as error:
+        raise MissingToolError("runtime.no-gpgv") from error
 
 
 def _keyrings(source: DebianSource) -> tuple[str, ...]:
     named = (source.keyring,) if source.keyring else ()
     rings = tuple(ring for ring in (*named, *facts().keyrings) if Path(ring).is_file())
     if not rings:
-        raise MissingToolError("runtime.no-keyring", host=source.uri)
+        raise MissingToolError("runtime.no-keyring", host=source.shown)
     return tuple(dict.fromkeys(rings))
 
 
@@ -86,7 +92,7 @@ def _index_file(source: DebianSource, release: Release, name: str, fetcher: Fetc
             by_hash = release.get("Acquire-By-Hash") == "yes"
             where = f"{folder}/by-hash/SHA256/{entry['sha256']}" if by_hash else name
             return fetcher.url(base + where, sha256=entry["sha256"], size=int(entry["size"]))
-    raise VerificationError("runtime.no-index", host=source.uri, suite=source.suite, name=name)
+    raise VerificationError("runtime.no-index", host=source.shown, suite=source.suite, name=name)
 
 
 def _stanzas(path: Path, wanted: Collection[str]) -> Iterator[Packages]:

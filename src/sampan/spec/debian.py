@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
@@ -16,3 +17,9 @@ class DebianSource:
     suite: str
     components: tuple[str, ...] = ("main",)
     keyring: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The address for people: without user and password."""
+        parts = urlsplit(self.uri)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -1,0 +1,90 @@
+"""audit: files and a profile in, a report out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from sampan import i18n
+from sampan.audit import closure, rules
+from sampan.audit.closure import Closure
+from sampan.audit.families import arch, ceilings, loader, pages
+from sampan.audit.families import closure as libraries
+from sampan.audit.gather import Gathered, gather
+from sampan.audit.world import World, fits
+from sampan.errors import IncompatibleError
+from sampan.spec import layout
+from sampan.spec.artefacts import AuditReport, Finding
+from sampan.spec.ports import Progress
+from sampan.spec.target import TargetProfile
+
+Judge = Callable[[str, World, Closure], Iterator[Finding]]
+_FAMILIES: tuple[Judge, ...] = (loader.judge, ceilings.judge, libraries.judge, pages.judge)
+_SEVERITIES = ("error", "warning", "info")
+
+
+def audit(
+    paths: Sequence[Path], profile: TargetProfile, *, bundle: Path | None = None, progress: Progress | None = None
+) -> AuditReport:
+    """Will these files and folders run on that target?
+
+    ``bundle`` is the root of the bundle that they belong to: its private runtime then provides the libraries, and
+    nothing outside of it counts. Without it a bundle is recognised where one of ``paths`` is one or lies in one.
+    Files are read only. Raises BadInputError (a path that is missing or unreadable), IncompatibleError (an
+    architecture without rules).
+    """
+    known = rules.load()
+    if profile.arch not in known.arch:
+        raise IncompatibleError("audit.arch", arch=profile.arch, known=", ".join(sorted(known.arch)))
+    root = bundle or next(filter(None, (bundle_root(path, known) for path in paths)), None)
+    root = root.resolve() if root else None
+    with ExitStack() as stack:
+        task = stack.enter_context(progress.task(i18n.text("audit.reading"))) if progress else None
+        found = gather(paths, root, known.arch[profile.arch], known, task)
+    world = World(
+        profile=profile,
+        arch=known.arch[profile.arch],
+        rules=known,
+        files=found.files,
+        shown=found.shown,
+        damaged=found.damaged,
+        aliases=found.aliases,
+        bundle=str(root) if root else None,
+    )
+    return AuditReport(
+        subject=root.name if root else ", ".join(path.name for path in paths),
+        target=profile.name,
+        files=found.files_read,
+        elf_files=len(found.shown),
+        findings=judge(world, found),
+    )
+
+
+def judge(world: World, found: Gathered) -> tuple[Finding, ...]:
+    """Every finding, worst first. Reads nothing."""
+    served = closure.simulate(world)
+    findings: list[Finding] = []
+    for path, shown in found.shown.items():
+        if path in world.damaged:
+            findings.append(Finding("elf.damaged", "error", shown, (("reason", world.damaged[path].reason),)))
+            continue
+        foreign = list(arch.judge(path, world, served))
+        findings += foreign
+        facts = world.files[path]
+        if not foreign and fits(facts, world.arch):  # of a foreign file the other rules would only repeat that
+            findings += [finding for family in _FAMILIES for finding in family(path, world, served)]
+    return tuple(sorted(findings, key=_worst_first))
+
+
+def _worst_first(finding: Finding) -> tuple[int, str, str, tuple[tuple[str, str], ...]]:
+    return _SEVERITIES.index(finding.severity), finding.code, finding.path, finding.values
+
+
+def bundle_root(path: Path, known: rules.Rules) -> Path | None:
+    """The bundle that ``path`` is or lies in: the nearest folder with a plan and a private runtime."""
+    resolved = path.resolve()
+    for folder in (resolved, *resolved.parents):
+        if (folder / "plan.json").is_file() and (folder / known.runtime / layout.LIBRARIES).is_dir():
+            return folder
+    return None

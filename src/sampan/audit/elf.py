@@ -1,0 +1,201 @@
+"""Read one ELF file into ElfFacts, as the loader sees it: through segments, never through sections.
+
+The file may be hostile. Layouts and names come from pyelftools; every count, offset and length is bounded here, so
+the work is at most linear in the file's size and never loops. pyelftools' own iterators trust those numbers and are
+not used.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.common.utils import struct_parse
+from elftools.elf.elffile import ELFFile
+
+from sampan.audit import versions
+from sampan.audit.facts import Damaged, ElfFacts, Load
+
+MAGIC = b"\x7fELF"
+_MAX_SEGMENTS = 1024  # real files have about ten
+_MAX_DYNAMIC = 4096  # entries; a library with a thousand NEEDED would still fit
+_MAX_STRING = 4096  # bytes: PATH_MAX; C++ symbols are cut, not refused
+_KINDS = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "relocatable", "ET_CORE": "core"}
+_DF_1_PIE = 0x08000000
+_INVALID = (ELFError, OverflowError, ValueError)
+
+
+class Broken(Exception):
+    """The file contradicts itself; the text says where."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One program header that the loader heeds; bytes."""
+
+    kind: str
+    offset: int
+    vaddr: int
+    file_size: int
+    memory_size: int
+    align: int
+
+
+@dataclass
+class Image:
+    """An open ELF file: raw bytes, layouts, and the mapping of addresses to offsets."""
+
+    data: mmap.mmap
+    elf: ELFFile
+    segments: tuple[Segment, ...] = ()
+    dynamic: dict[str, list[int]] = field(default_factory=dict)
+
+    def table(self, offset: int, size: int, what: str) -> bytes:
+        """``size`` bytes at ``offset``. Raises Broken where the file does not have them."""
+        if size < 0 or offset < 0 or offset + size > len(self.data):
+            raise Broken(f"{what} lies outside of the file")
+        return self.data[offset : offset + size]
+
+    def offset_of(self, address: int, what: str) -> int:
+        """Where in the file the loader would find ``address``. Raises Broken."""
+        for segment in self.segments:
+            if segment.kind == "PT_LOAD" and 0 <= address - segment.vaddr < segment.file_size:
+                return address - segment.vaddr + segment.offset
+        raise Broken(f"{what} is at an address that no segment maps")
+
+    def parse(self, layout: Any, offset: int, what: str) -> Any:
+        """One structure. Raises Broken, ELFError."""
+        self.table(offset, layout.sizeof(), what)
+        return struct_parse(layout, self.elf.stream, stream_pos=offset)
+
+    def string(self, index: int) -> str:
+        """A name from the dynamic string table. Raises Broken."""
+        start, size = self.strings
+        if not 0 <= index < size:
+            raise Broken("a name lies outside of the string table")
+        piece = self.data[start + index : start + min(size, index + _MAX_STRING)]
+        return piece.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+
+    @cached_property
+    def strings(self) -> tuple[int, int]:
+        """Offset and size of the dynamic string table. Raises Broken."""
+        return self.offset_of(self.value("DT_STRTAB"), "the string table"), self.value("DT_STRSZ")
+
+    def broken(self, reason: str) -> Broken:
+        """The error to raise where the file contradicts itself."""
+        return Broken(reason)
+
+    def value(self, tag: str) -> int:
+        """The dynamic entry's value, 0 where it is absent."""
+        return self.dynamic.get(tag, [0])[0]
+
+
+def is_elf(path: Path) -> bool:
+    """By its first four bytes. Raises OSError."""
+    with path.open("rb", buffering=0) as stream:
+        return stream.read(len(MAGIC)) == MAGIC
+
+
+def read(path: Path) -> ElfFacts | Damaged:
+    """What the file says of itself. Raises OSError only, never for what is in the file."""
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            return _read(data)
+        except Broken as error:
+            return Damaged(str(error))
+        except _INVALID as error:
+            return Damaged(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def _read(data: mmap.mmap) -> ElfFacts:
+    image = Image(data, ELFFile(data))  # type: ignore[arg-type]  # a map reads and seeks like a stream
+    header = image.elf.header
+    facts = ElfFacts(
+        bits=image.elf.elfclass,
+        little_endian=image.elf.little_endian,
+        machine=str(header["e_machine"]),
+        osabi=str(header["e_ident"]["EI_OSABI"]),
+        kind=_KINDS.get(str(header["e_type"]), "other"),
+    )
+    _check_sections(image)
+    if facts.kind not in ("executable", "shared"):
+        return facts
+    image.segments = tuple(_segments(image))
+    image.dynamic = _dynamic(image)
+    return replace(
+        facts,
+        loads=tuple(_loads(image)),
+        interpreter=_interpreter(image),
+        soname=image.string(image.value("DT_SONAME")) if "DT_SONAME" in image.dynamic else None,
+        needed=tuple(image.string(index) for index in image.dynamic.get("DT_NEEDED", ())),
+        rpath=_paths(image, "DT_RPATH") if "DT_RUNPATH" not in image.dynamic else (),
+        runpath=_paths(image, "DT_RUNPATH"),
+        pie=bool(image.value("DT_FLAGS_1") & _DF_1_PIE),
+        needs=versions.needs(image),
+        provides=versions.provides(image),
+    )
+
+
+def _check_sections(image: Image) -> None:
+    """The section table stands at a file's end: where it is cut off, so is something else."""
+    header = image.elf.header
+    if header["e_shoff"]:
+        image.table(header["e_shoff"], header["e_shnum"] * header["e_shentsize"], "the section table")
+
+
+def _segments(image: Image) -> Iterator[Segment]:
+    header, layout = image.elf.header, image.elf.structs.Elf_Phdr
+    if header["e_phnum"] > _MAX_SEGMENTS:
+        raise Broken(f"{header['e_phnum']} segments")
+    if header["e_phnum"] and header["e_phentsize"] != layout.sizeof():
+        raise Broken(f"segment headers of {header['e_phentsize']} bytes")
+    for index in range(header["e_phnum"]):
+        raw = image.parse(layout, header["e_phoff"] + index * layout.sizeof(), "a segment header")
+        if raw.p_type in ("PT_LOAD", "PT_DYNAMIC", "PT_INTERP"):
+            beyond = raw.p_offset + raw.p_filesz - len(image.data)
+            if beyond > 0:
+                raise Broken(f"a {raw.p_type} segment ends {beyond} bytes after the file's end")
+            yield Segment(raw.p_type, raw.p_offset, raw.p_vaddr, raw.p_filesz, raw.p_memsz, raw.p_align)
+
+
+def _loads(image: Image) -> Iterator[Load]:
+    for segment in image.segments:
+        if segment.kind == "PT_LOAD" and segment.memory_size:
+            yield Load(segment.offset, segment.vaddr, segment.align)
+
+
+def _interpreter(image: Image) -> str | None:
+    for segment in image.segments:
+        if segment.kind == "PT_INTERP":
+            raw = image.table(segment.offset, min(segment.file_size, _MAX_STRING), "the interpreter's path")
+            return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+    return None
+
+
+def _dynamic(image: Image) -> dict[str, list[int]]:
+    """Values by tag, in their order."""
+    found: dict[str, list[int]] = {}
+    layout = image.elf.structs.Elf_Dyn
+    tables = [segment for segment in image.segments if segment.kind == "PT_DYNAMIC"]
+    if len(tables) > 1:
+        raise Broken(f"{len(tables)} dynamic tables")
+    for segment in tables:
+        for index in range(segment.file_size // layout.sizeof()):
+            entry = image.parse(layout, segment.offset + index * layout.sizeof(), "the dynamic table")
+            if entry.d_tag == "DT_NULL":
+                break
+            if index >= _MAX_DYNAMIC:
+                raise Broken("the dynamic table has no end")
+            found.setdefault(str(entry.d_tag), []).append(entry.d_val)
+    return found
+
+
+def _paths(image: Image, tag: str) -> tuple[str, ...]:
+    if tag not in image.dynamic:
+        return ()
+    return tuple(part for part in image.string(image.value(tag)).split(":") if part)

@@ -1,0 +1,50 @@
+"""A report as rows for people. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sampan import i18n
+from sampan.spec.artefacts import AuditReport, Finding
+
+
+@dataclass(frozen=True)
+class Row:
+    """One finding in the language in force; ``fix`` says what to do."""
+
+    severity: str
+    code: str
+    path: str
+    message: str
+    fix: str
+
+
+def rows(report: AuditReport) -> tuple[Row, ...]:
+    """The findings in the report's order, worst first."""
+    return tuple(row(finding) for finding in report.findings)
+
+
+def row(finding: Finding) -> Row:
+    """One finding."""
+    values = dict(finding.values)
+    return Row(
+        severity=finding.severity,
+        code=finding.code,
+        path=finding.path,
+        message=i18n.text(f"finding.{finding.code}", **values),
+        fix=i18n.text(f"finding.{finding.code}.fix", **values),
+    )
+
+
+def summary(report: AuditReport) -> str:
+    """One line: what was read, for which target, and how many findings."""
+    warnings = sum(finding.severity == "warning" for finding in report.findings)
+    return i18n.text(
+        "audit.summary",
+        subject=report.subject,
+        target=report.target,
+        files=report.files,
+        elf=report.elf_files,
+        errors=report.errors,
+        warnings=warnings,
+    )

@@ -1,0 +1,150 @@
+"""Damaged and hostile files give a finding for that file, soon, and never an exception."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sampan.audit import elf
+from sampan.audit.audit import audit
+from sampan.audit.facts import Damaged, ElfFacts
+from sampan.spec.target import TargetProfile
+
+Put = Callable[[str, bytes], Path]
+Make = Callable[..., Any]
+
+
+def _poke(data: bytes, offset: int, layout: str, value: int) -> bytes:
+    size = struct.calcsize(layout)
+    return data[:offset] + struct.pack(layout, value) + data[offset + size :]
+
+
+def _tag(data: bytes, tag: int) -> int:
+    """Offset of the value of a dynamic entry."""
+    return data.index(struct.pack("<q", tag)) + 8
+
+
+@pytest.fixture
+def rich(make: Make) -> bytes:
+    """A library that uses every table."""
+    elf_file = make(
+        soname="libx.so",
+        needed=["libc.so.6", "libm.so.6"],
+        runpath="$ORIGIN",
+        needs={"libc.so.6": {"GLIBC_2.17": ["a"], "GLIBC_2.28": ["b"]}, "libm.so.6": {"GLIBC_2.17": ["c"]}},
+        provides=["X_1", "X_2"],
+        interpreter="/lib/ld-linux-aarch64.so.1",
+    )
+    data: bytes = elf_file.build()
+    return data
+
+
+def test_the_sound_file_is_sound(put: Put, rich: bytes) -> None:
+    facts = elf.read(put("f", rich))
+    assert isinstance(facts, ElfFacts)
+    assert facts.provides == {"X_1", "X_2"}
+    assert [(n.library, n.version, n.symbols) for n in facts.needs] == [
+        ("libc.so.6", "GLIBC_2.17", ("a",)),
+        ("libc.so.6", "GLIBC_2.28", ("b",)),
+        ("libm.so.6", "GLIBC_2.17", ("c",)),
+    ]
+
+
+def test_every_truncation_is_damaged(put: Put, rich: bytes) -> None:
+    for length in [*range(4, 64), *range(64, len(rich), 7)]:
+        assert isinstance(elf.read(put("f", rich[:length])), Damaged), length
+
+
+NEEDNUM, VERNEED, STRSZ, STRTAB, GNU_HASH = 0x6FFFFFFF, 0x6FFFFFFE, 10, 5, 0x6FFFFEF5
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "huge segment count": lambda d: _poke(d, 56, "<H", 0xFFFF),
+    "segment headers of no size": lambda d: _poke(d, 54, "<H", 0),
+    "segments beyond the file": lambda d: _poke(d, 32, "<Q", 1 << 40),
+    "segments at the end of the number line": lambda d: _poke(d, 32, "<Q", (1 << 64) - 1),
+    "segment beyond the file": lambda d: _poke(d, 64 + 32, "<Q", 1 << 62),
+    "sections beyond the file": lambda d: _poke(_poke(_poke(d, 40, "<Q", 64), 58, "<H", 64), 60, "<H", 10_000),
+    "class 7": lambda d: _poke(d, 4, "B", 7),
+    "byte order 9": lambda d: _poke(d, 5, "B", 9),
+    "two dynamic tables": lambda d: _poke(d, 64 + 56, "<I", 2),
+    "strings elsewhere": lambda d: _poke(d, _tag(d, STRTAB), "<Q", 1 << 50),
+    "no string table": lambda d: _poke(d, _tag(d, STRSZ), "<Q", 0),
+    "endless versions": lambda d: _poke(d, _tag(d, NEEDNUM), "<Q", 1 << 60),
+    "versions elsewhere": lambda d: _poke(d, _tag(d, VERNEED), "<Q", 1 << 60),
+    "endless symbols": lambda d: _poke(d, struct.unpack_from("<Q", d, _tag(d, GNU_HASH))[0] + 4, "<I", 0xFFFFFFFF),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_a_finding_for_that_file(put: Put, rich: bytes, kylin: TargetProfile, case: str) -> None:
+    path = put("f", DAMAGE[case](rich))
+    report = audit([path], kylin)
+    assert [(f.code, f.severity) for f in report.findings] == [("elf.damaged", "error")]
+    assert report.elf_files == 1
+
+
+def test_a_version_table_that_points_at_itself_ends(put: Put, rich: bytes) -> None:
+    table = struct.unpack_from("<Q", rich, _tag(rich, VERNEED))[0]
+    looping = _poke(_poke(rich, table + 12, "<I", 0), table + 2, "<H", 0xFFFF)
+    started = time.perf_counter()
+    elf.read(put("f", looping))
+    circular = _poke(_poke(rich, table + 16 + 12, "<I", 0xFFFFFFF0), table + 2, "<H", 0xFFFF)
+    assert isinstance(elf.read(put("f", circular)), Damaged)
+    assert time.perf_counter() - started < 2
+
+
+def test_a_dynamic_table_without_an_end_is_refused(put: Put, make: Make) -> None:
+    data = make(needed=["libc.so.6"]).build()
+    offset = struct.unpack_from("<Q", data, 64 + 56 + 8)[0]
+    data = data[:offset] + struct.pack("<qQ", 1, 1) * 100_000
+    data = _poke(_poke(data, 64 + 56 + 32, "<Q", 1_600_000), 64 + 32, "<Q", len(data))
+    started = time.perf_counter()
+    assert isinstance(elf.read(put("f", data)), Damaged)
+    assert time.perf_counter() - started < 2
+
+
+def test_ten_thousand_sections_are_no_matter(put: Put, rich: bytes) -> None:
+    data = rich + bytes(64 * 10_000)
+    data = _poke(_poke(_poke(data, 40, "<Q", len(rich)), 58, "<H", 64), 60, "<H", 10_000)
+    started = time.perf_counter()
+    assert isinstance(elf.read(put("f", data)), ElfFacts)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_names_that_are_not_utf8_are_kept_readable(put: Put, make: Make, kylin: TargetProfile) -> None:
+    data = make(needed=["libXY.so"]).build().replace(b"libXY", b"lib\xff\x1b")
+    (finding,) = audit([put("f", data)], kylin).findings
+    assert dict(finding.values)["libraries"].startswith("lib\\xff")
+
+
+@settings(max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    pokes=st.lists(
+        st.tuples(
+            st.integers(4, 1200),
+            st.sampled_from(["B", "<H", "<I", "<Q"]),
+            st.sampled_from([0, 1, 2, 7, 255, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    cut=st.integers(0, 1200),
+)
+def test_any_change_gives_facts_or_damage(
+    tmp_path: Path, rich: bytes, pokes: list[tuple[int, str, int]], cut: int
+) -> None:
+    data = rich
+    for offset, layout, value in pokes:
+        data = _poke(data, min(offset, len(data) - 8), layout, value % (1 << 8 * struct.calcsize(layout)))
+    if cut < len(data):
+        data = data[: max(cut, 4)]
+    path = tmp_path / "f"
+    path.write_bytes(b"\x7fELF" + data[4:])
+    assert isinstance(elf.read(path), (ElfFacts, Damaged))

@@ -21,7 +21,7 @@ _USER_LENGTH = 31  # useradd's limit is 32 on every target; one less is safe wit
 
 @dataclass(frozen=True)
 class Health:
-    """What ``GET /health`` said: ok, another state of the engine, or unreachable; ``detail`` is for people."""
+    """What ``GET /health`` said: ready, another state of the engine, or unreachable; ``detail`` is for people."""
 
     state: str
     detail: str = ""

@@ -75,7 +75,7 @@ def _await_health(job: Job, old_pid: int | None) -> None:
         health = job.hands.health(host, job.port)
         seconds = time.monotonic() - started
         fresh = old_pid is None or number(state, "MainPID") != old_pid
-        if active == "active" and fresh and health.state == "ok":
+        if active == "active" and fresh and health.state == "ready":
             job.say("healthy", seconds=f"{seconds:.1f}")
             return
         if seconds > job.options.health_seconds or active == "failed" or sub == "auto-restart":
@@ -87,9 +87,10 @@ def _await_health(job: Job, old_pid: int | None) -> None:
                 seconds=int(seconds),
                 log=job.machine.journal(job.unit) or "-",
             )
-        if health.detail and health.detail != said:
-            job.hands.echo(f"  … {health.detail}")
-            said = health.detail
+        now = f"{health.state} {health.detail}".strip()
+        if health.state != "unreachable" and now != said:
+            job.hands.echo(f"  … {now}")
+            said = now
         job.hands.sleep(_POLL_SECONDS)
 
 

@@ -133,7 +133,7 @@ class Target:
     root: Path
     systemd: FakeSystemd
     said: list[str] = field(default_factory=list)
-    health: str = "ok"
+    health: str = "ready"
     selftest_error: Exception | None = None
 
     @property

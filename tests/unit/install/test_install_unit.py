@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.install.conftest import make_plan
 
 from sampan.install.model import user_name
 from sampan.install.unit import Limits, UnitFacts, limits, render
-from tests.unit.install.conftest import make_plan
 
 GOLDEN = Path(__file__).parent / "golden"
 FACTS = UnitFacts(

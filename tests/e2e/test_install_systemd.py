@@ -1,0 +1,289 @@
+"""install, its limits, crashes, a reboot, a power cut, an upgrade, a roll-back of what failed, and uninstall:
+on a booted Debian 11 with a real systemd.
+
+The service is one of a miniature bundle; set SAMPAN_TEST_BUNDLE to the folder of a real, sealed bundle for this
+machine's architecture to run the life of the service with that as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.e2e import host_python, systemd_container
+from tests.e2e.systemd_container import Container
+from tests.unit.install.conftest import make_bundle, make_plan, seal
+
+from sampan.install.facts import plan_of
+from sampan.install.model import unit_name, user_name
+from sampan.install.unit import limits
+from sampan.spec import codec
+from sampan.spec.weights import GoldenEmbedding, GoldenSet
+
+pytestmark = pytest.mark.e2e
+
+HERE = Path(__file__).parent
+SCRIPTS = HERE.parents[1] / "src/sampan/data/target"
+PREFIX = "/opt/sampan/mini"
+PLACES = ("/opt", "/etc", "/run", "/srv", "/var/lib/systemd")
+LAUNCHER = """#!/bin/sh
+SAMPAN_BUNDLE=$(CDPATH='' cd -P "${{0%/*}}" && pwd)
+export SAMPAN_BUNDLE
+case ${{1-}} in
+    --version) echo "sampan miniature" ;;
+    serve) exec perl "$SAMPAN_BUNDLE/app/serve.pl" "$@" ;;
+    *) exec {python} "$@" ;;
+esac
+"""
+
+
+def miniature(folder: Path, release: int = 1, *marks: str) -> Path:
+    """A sealed bundle of ``mini``. ``marks``: broken (dies at once) or wrong (answers wrongly)."""
+    variants = (replace(make_plan().variants[0], requires=()),)
+    plan = replace(make_plan(release=release), variants=variants)
+    bundle = make_bundle(folder, plan, LAUNCHER.format(python=host_python.command()))
+    golden = GoldenSet("mini-model", "by hand", embeddings=(GoldenEmbedding("hello", (1.0, 0.0)),))
+    (bundle / "weights/golden.json").write_text(codec.to_json(golden))
+    (bundle / "app").mkdir()
+    shutil.copy(HERE / "fake_serve.pl", bundle / "app/serve.pl")
+    for mark in marks:
+        (bundle / "app" / mark).write_text("")
+    for name in ("install.sh", "start.sh", "README.txt"):
+        shutil.copy(SCRIPTS / name, bundle / name)
+    return seal(bundle)
+
+
+@pytest.fixture(scope="module")
+def base() -> Path:
+    """The Debian tree."""
+    why = systemd_container.missing()
+    if why:
+        pytest.skip(why)
+    tree = systemd_container.tree()
+    if tree is None:
+        pytest.skip("no Debian mirror of this machine's apt settings can be reached")
+    return tree
+
+
+@pytest.fixture(scope="module")
+def machine(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """One booted machine for all tests; each leaves it as it was."""
+    work = tmp_path_factory.mktemp("machine")
+    with systemd_container.container(base, work / "layers", host_python.binds()) as booted:
+        booted.check("getent", "passwd", "root")
+        yield booted
+
+
+@pytest.fixture
+def clean(machine: Container) -> Iterator[Container]:
+    """The machine; whatever a test left of ``mini`` is taken away, so that tests stay apart."""
+    yield machine
+    machine.run("systemctl", "disable", "--now", "sampan-mini.service")
+    machine.run("rm", "-rf", "/opt/sampan", "/etc/systemd/system/sampan-mini.service", "/srv/bundles")
+    machine.run("userdel", "sampan-mini")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "reset-failed")
+
+
+@pytest.fixture
+def carry(clean: Container, tmp_path: Path) -> Callable[..., str]:
+    """Put a miniature bundle onto the machine; gives its folder there."""
+
+    def put(release: int = 1, *marks: str) -> str:
+        bundle = miniature(tmp_path / f"mini-{release}", release, *marks)
+        shutil.copytree(bundle, clean.root / f"srv/bundles/mini-{release}")
+        return f"/srv/bundles/mini-{release}"
+
+    return put
+
+
+def accounts(machine: Container) -> tuple[str, str]:
+    """The names of users and groups."""
+    return machine.check("getent", "passwd"), machine.check("getent", "group")
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.2)
+
+
+def answers(machine: Container, name: str = "mini") -> Callable[[], bool]:
+    """Whether `sampan status` of the installed service says that it answers."""
+    return lambda: machine.run(f"/opt/sampan/{name}/current/sampan", "status").returncode == 0
+
+
+def test_the_whole_life_of_a_service(clean: Container, carry: Callable[..., str]) -> None:
+    bundle, before, people = carry(), clean.files(*PLACES), accounts(clean)
+    output = clean.check(f"{bundle}/install.sh", "--port", "9100")
+    assert "✓ Self-test" in output
+    _runs_as_planned(clean, "mini", 9100)
+    _comes_back_after_a_crash(clean, "mini")
+    _stops_and_starts(clean, "mini")
+    _is_back_after(clean, "mini", clean.shut_down)
+    _is_back_after(clean, "mini", clean.cut_power)
+    _is_gone_after_uninstall(clean, "mini")
+    assert accounts(clean) == people
+    noise = {path for path in clean.files(*PLACES) ^ before if "sampan" in path}
+    assert noise == set()
+
+
+def _runs_as_planned(machine: Container, name: str, port: int) -> None:
+    """Enabled, under its own user, with the plan's limits in force in the kernel, on loopback only."""
+    unit, user = unit_name(name), user_name(name)
+    plan = plan_of(machine.root / f"opt/sampan/{name}/current")
+    assert machine.check("systemctl", "is-enabled", unit).strip() == "enabled"
+    main = machine.show(unit, "MainPID")
+    status = machine.check("cat", f"/proc/{main}/status")
+    assert machine.check("stat", "--format=%U:%G", f"/proc/{main}").strip() == f"{user}:{user}"
+    assert "NoNewPrivs:\t1" in status
+    assert "CapBnd:\t0000000000000000" in status
+    wanted = limits(plan)
+    assert _cgroup(machine, unit, "memory", ("memory.limit_in_bytes", "memory.max")) == str(wanted.memory_bytes)
+    assert _cgroup(machine, unit, "pids", ("pids.max",)) == str(wanted.tasks)
+    listening = machine.check("cat", "/proc/net/tcp", "/proc/net/tcp6")
+    assert f"0100007F:{port:04X} 00000000:0000 0A" in listening
+    assert f"00000000:{port:04X}" not in listening
+    shown = json.loads(machine.check(f"/opt/sampan/{name}/current/sampan", "status", "--json"))
+    assert (shown["mode"], shown["state"], shown["enabled"], shown["health"]) == ("systemd", "active", True, "ready")
+    assert (shown["pid"], shown["port"]) == (int(main), port)
+    assert shown["memory_bytes"] > 0
+    analysis = machine.run("systemd-analyze", "verify", f"/etc/systemd/system/{unit}")
+    assert (analysis.returncode, analysis.stderr.strip()) == (0, "")
+
+
+def _cgroup(machine: Container, unit: str, controller: str, knobs: tuple[str, ...]) -> str:
+    """A limit as the kernel holds it, in cgroups v1 or v2."""
+    group = machine.show(unit, "ControlGroup")
+    for top in (f"/sys/fs/cgroup/{controller}", "/sys/fs/cgroup"):
+        for knob in knobs:
+            done = machine.run("cat", f"{top}{group}/{knob}")
+            if done.returncode == 0:
+                return done.stdout.strip()
+    pytest.skip(f"no {controller} controller in the container")
+
+
+def _comes_back_after_a_crash(machine: Container, name: str) -> None:
+    unit = unit_name(name)
+    first = machine.show(unit, "MainPID")
+    machine.check("sh", "-c", f"kill -9 {first}")
+    wait_for(lambda: machine.show(unit, "MainPID") not in ("0", first))
+    wait_for(answers(machine, name))
+    assert machine.show(unit, "NRestarts") == "1"
+
+
+def _stops_and_starts(machine: Container, name: str) -> None:
+    sampan, unit = f"/opt/sampan/{name}/current/sampan", unit_name(name)
+    group = machine.show(unit, "ControlGroup")
+    machine.check(sampan, "stop")
+    assert machine.show(unit, "ActiveState") == "inactive"
+    assert machine.run("sh", "-c", f"cat /sys/fs/cgroup/*{group}/cgroup.procs").stdout == ""
+    assert machine.run(sampan, "status").returncode == 11
+    machine.check(sampan, "start")
+    wait_for(answers(machine, name))
+
+
+def _is_back_after(machine: Container, name: str, end: Callable[[], None]) -> None:
+    end()
+    machine.boot()
+    wait_for(answers(machine, name), 60)
+
+
+def _is_gone_after_uninstall(machine: Container, name: str) -> None:
+    done = machine.run(f"/opt/sampan/{name}/current/sampan", "uninstall")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    for thing in (f"/etc/systemd/system/{unit_name(name)}", f"/opt/sampan/{name}", user_name(name)):
+        assert thing in said
+    assert machine.show(unit_name(name), "LoadState") == "not-found"
+
+
+def test_again_is_harmless_and_newer_takes_over(clean: Container, carry: Callable[..., str]) -> None:
+    first = carry(1)
+    clean.check(f"{first}/install.sh")
+    main = clean.show("sampan-mini.service", "MainPID")
+    assert "✓" in clean.check(f"{first}/install.sh")
+    assert clean.show("sampan-mini.service", "MainPID") == main
+    clean.check(f"{carry(2)}/install.sh")
+    assert clean.check("readlink", f"{PREFIX}/current").strip() == "releases/2"
+    assert clean.show("sampan-mini.service", "MainPID") != main
+    assert clean.run(f"{first}/install.sh").returncode == 4
+
+
+@pytest.mark.parametrize(("mark", "words"), [("broken", "told to fail"), ("wrong", "hello")])
+def test_a_release_that_does_not_serve_rightly_gives_way_to_the_one_before(
+    clean: Container, carry: Callable[..., str], mark: str, words: str
+) -> None:
+    clean.check(f"{carry(1)}/install.sh")
+    before = clean.files("/opt", "/etc")
+    done = clean.run(f"{carry(2, mark)}/install.sh")
+    assert done.returncode == 11
+    assert words in done.stdout + done.stderr
+    assert clean.files("/opt", "/etc") == before
+    assert clean.check("readlink", f"{PREFIX}/current").strip() == "releases/1"
+    wait_for(answers(clean))
+
+
+def test_a_first_release_that_dies_leaves_nothing(clean: Container, carry: Callable[..., str]) -> None:
+    bundle, before, people = carry(1, "broken"), clean.files(*PLACES), accounts(clean)
+    assert clean.run(f"{bundle}/install.sh").returncode == 11
+    assert {path for path in clean.files(*PLACES) ^ before if "sampan" in path} == set()
+    assert accounts(clean) == people
+    assert clean.show("sampan-mini.service", "LoadState") == "not-found"
+
+
+def test_a_strict_umask_and_a_chinese_locale_change_nothing(clean: Container, carry: Callable[..., str]) -> None:
+    output = clean.check("sh", "-c", f"umask 077; {carry()}/install.sh", env={"LANG": "zh_CN.UTF-8"})
+    assert "自检" in output
+    modes = clean.check("find", "/opt/sampan", "!", "-type", "l", "-printf", "%m %U:%G\n").split("\n")
+    assert set(modes) - {""} == {"755 0:0", "644 0:0"}
+
+
+def test_a_prefix_that_the_services_user_cannot_enter_is_refused(clean: Container, carry: Callable[..., str]) -> None:
+    done = clean.run(f"{carry()}/install.sh", "--prefix", "/root/mini")
+    assert done.returncode == 4
+    assert "/root" in done.stdout + done.stderr
+    assert not (clean.root / "root/mini").exists()
+
+
+def test_a_taken_port_is_seen_before_anything_is_done(clean: Container, carry: Callable[..., str]) -> None:
+    clean.check("systemd-run", "--unit=blocker", "perl", "-MIO::Socket::INET", "-e", _BLOCKER)
+    try:
+        wait_for(lambda: "0100007F:2454 00000000:0000 0A" in clean.check("cat", "/proc/net/tcp"))
+        done = clean.run(f"{carry()}/install.sh", "--port=9300")
+        assert done.returncode == 4
+        assert "9300" in done.stdout + done.stderr
+        assert not (clean.root / "opt/sampan").exists()
+    finally:
+        clean.check("systemctl", "stop", "blocker")
+
+
+# without variables: systemd-run would fill them in
+_BLOCKER = "IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 9300, Listen => 1) and sleep 100"
+
+
+def test_the_life_of_a_real_bundle(clean: Container) -> None:
+    real = os.environ.get("SAMPAN_TEST_BUNDLE", "")
+    if not real:
+        pytest.skip("SAMPAN_TEST_BUNDLE names no real bundle for this machine")
+    plan = plan_of(Path(real))
+    shutil.copytree(real, clean.root / "srv/bundles/real", symlinks=True)
+    people = accounts(clean)
+    started = time.monotonic()
+    output = clean.check("/srv/bundles/real/install.sh", "--port", "9200")
+    print(f"{output}\ninstalled in {time.monotonic() - started:.1f} s")
+    _runs_as_planned(clean, plan.name, 9200)
+    _comes_back_after_a_crash(clean, plan.name)
+    _stops_and_starts(clean, plan.name)
+    _is_back_after(clean, plan.name, clean.cut_power)
+    _is_gone_after_uninstall(clean, plan.name)
+    assert accounts(clean) == people
+    assert not (clean.root / "opt/sampan").exists()

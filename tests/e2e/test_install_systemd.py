@@ -254,6 +254,53 @@ def test_a_prefix_that_the_services_user_cannot_enter_is_refused(clean: Containe
     assert not (clean.root / "root/mini").exists()
 
 
+@pytest.fixture
+def mounted(clean: Container) -> Iterator[Callable[[str], str]]:
+    """Mount a small file system with these options on the machine; gives its folder."""
+    clean.check("mkdir", "-p", "/mnt/small")
+
+    def mount(options: str) -> str:
+        clean.check("mount", "-t", "tmpfs", "-o", f"mode=755,{options}", "tmpfs", "/mnt/small")
+        return "/mnt/small"
+
+    yield mount
+    clean.run("umount", "-l", "/mnt/small")
+
+
+def test_a_noexec_disk_is_refused_as_prefix_and_as_source(
+    clean: Container, carry: Callable[..., str], mounted: Callable[[str], str]
+) -> None:
+    bundle, disk = carry(), mounted("noexec")
+    done = clean.run(f"{bundle}/install.sh", "--prefix", f"{disk}/mini")
+    assert done.returncode == 4
+    assert f"{disk} is mounted noexec" in done.stdout + done.stderr
+    assert clean.files(disk) == {disk}
+    clean.check("cp", "-a", bundle, disk)
+    done = clean.run("sh", f"{disk}/mini-1/install.sh")
+    assert done.returncode == 4
+    assert "noexec" in done.stderr
+
+
+def test_a_full_disk_is_refused_with_what_is_needed(
+    clean: Container, carry: Callable[..., str], mounted: Callable[[str], str]
+) -> None:
+    disk = mounted("size=8k")
+    done = clean.run(f"{carry()}/install.sh", "--prefix", f"{disk}/mini")
+    assert done.returncode == 4
+    assert f"{disk} has 0 MiB free, 1 MiB are needed" in done.stdout + done.stderr
+    assert clean.files(disk) == {disk}
+
+
+def test_a_read_only_medium_is_good_enough_to_install_from(
+    clean: Container, carry: Callable[..., str], mounted: Callable[[str], str]
+) -> None:
+    bundle, disk = carry(), mounted("size=1M")
+    clean.check("cp", "-a", bundle, disk)
+    clean.check("mount", "-o", "remount,ro", disk)
+    clean.check(f"{disk}/mini-1/install.sh", "--port", "9400")
+    wait_for(answers(clean))
+
+
 def test_a_taken_port_is_seen_before_anything_is_done(clean: Container, carry: Callable[..., str]) -> None:
     clean.check("systemd-run", "--unit=blocker", "perl", "-MIO::Socket::INET", "-e", _BLOCKER)
     try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from tests.unit.install.conftest import Target, make_bundle, make_plan, seal
 
 from sampan.errors import (
     BadInputError,
+    FilesystemError,
     IncompatibleError,
     MissingToolError,
     ServiceError,
@@ -185,6 +189,46 @@ def test_a_file_that_changed_since_packing_is_refused(target: Target, bundle: Pa
         install(target.options(bundle), target.hands())
     assert caught.value.key == "install.changed-file"
     assert target.files() == before
+
+
+class FullDisk:
+    """See ports.Progress: a disk that is full after the first file."""
+
+    @contextmanager
+    def task(self, title: str, total: float | None = None) -> Iterator[FullDisk]:  # noqa: ARG002
+        """Show nothing."""
+        yield self
+
+    def advance(self, amount: float = 1) -> None:  # noqa: ARG002
+        """As the next write would."""
+        raise OSError(errno.ENOSPC, "No space left on device", "/opt/sampan/mini/x")
+
+    def update(self, *, completed: float | None = None, total: float | None = None, note: str = "") -> None:
+        """Show nothing."""
+
+
+def test_a_disk_that_fills_up_while_copying_is_left_as_it_was(target: Target, bundle: Path) -> None:
+    before = target.files()
+    with pytest.raises(FilesystemError) as caught:
+        install(target.options(bundle), replace(target.hands(), progress=FullDisk()))
+    assert (caught.value.key, caught.value.exit_code) == ("install.disk-full", 8)
+    assert target.files() == before
+
+
+def test_what_cannot_be_taken_back_is_said_and_the_rest_is_taken_back(
+    target: Target, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sampan.install.account.remove", _refuse)
+    target.systemd.started = "failed"
+    with pytest.raises(ServiceError):
+        install(target.options(bundle), target.hands())
+    assert any("userdel: busy" in line for line in target.said)
+    assert not target.unit.exists()
+    assert not target.prefix.exists()
+
+
+def _refuse(*_args: object) -> bool:
+    raise OSError(errno.EBUSY, "userdel: busy")
 
 
 def test_missing_extra_and_odd_files_are_refused_by_name(target: Target, bundle: Path) -> None:

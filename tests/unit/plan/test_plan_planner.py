@@ -14,6 +14,7 @@ from tests.fakes.models import MINILM, SMOLLM2
 from sampan import i18n
 from sampan.errors import ExitCode, IncompatibleError, SampanError, UsageError
 from sampan.plan import memory, settings, summary
+from sampan.plan.data import table
 from sampan.plan.options import PlanOptions
 from sampan.plan.planner import make_plan
 from sampan.plan.sizes import human
@@ -259,3 +260,9 @@ def test_every_plan_keeps_its_promises(weights: WeightsInfo, target: TargetProfi
     assert chosen.threads >= 0
     known_cores = options.cores is not None or target.cpu.cores is not None
     assert (chosen.threads > 0) == known_cores
+
+
+def test_the_encoders_are_architectures_that_the_engine_knows() -> None:
+    facts = table("plan.toml")["engine"]
+    assert set(facts["encoders"]) <= set(table("engine_architectures.toml")["architectures"])
+    assert set(facts["plain_feed_forward"]) <= set(facts["encoders"])

@@ -174,7 +174,15 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="llama-server")
     for flag in ("--model", "--alias", "--host", "--load-mode", "--fit", "--log-colors", "--pooling"):
         parser.add_argument(flag)
-    for flag in ("--ctx-size", "--batch-size", "--ubatch-size", "--parallel", "--threads", "--threads-batch"):
+    for flag in (
+        "--ctx-size",
+        "--batch-size",
+        "--ubatch-size",
+        "--parallel",
+        "--threads",
+        "--threads-batch",
+        "--log-verbosity",
+    ):
         parser.add_argument(flag, type=int, default=0)
     parser.add_argument("--cache-ram", type=int)
     for flag in ("--kv-unified", "--no-kv-unified", "--offline", "--no-ui", "--no-slots", "--embeddings"):

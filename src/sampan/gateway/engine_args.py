@@ -39,6 +39,7 @@ def engine_argv(
         "--no-ui",
         "--no-slots",
         *("--log-colors", "off"),
+        *("--log-verbosity", "2"),  # warnings and errors: at the default it prints several lines a request
     ]
     if settings.embedding:
         argv.append("--embeddings")

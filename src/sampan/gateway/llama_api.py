@@ -59,8 +59,7 @@ class LlamaGeneration:
         return self._client.chunks(self._response)
 
     async def close(self) -> None:
-        """See Generation. A connection closed early is how llama-server learns to stop computing."""
-        if self._response.content.is_eof():
-            self._response.release()
-        else:
-            self._response.close()
+        """See Generation. The connection is dropped: closed early, llama-server stops computing by it; and after a
+        stream llama-server closes it itself, unannounced, so it must not be used again.
+        """
+        self._response.close()

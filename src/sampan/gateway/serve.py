@@ -8,49 +8,22 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import uvicorn
 import uvloop
 
 from sampan import i18n
 from sampan.gateway import listening, notify
 from sampan.gateway.app import create_app
+from sampan.gateway.http_server import make_server
 from sampan.gateway.llama_server import LlamaCommand, LlamaServer
 from sampan.gateway.run_folder import SOCKET_NAME, choose_base, run_folder
 from sampan.gateway.settings import ServeSettings
 
 logger = logging.getLogger("sampan.gateway")
-# Clients keep idle connections for 5 s (httpx) to 60 s (proxies); who closes first must be the client.
-_KEEP_ALIVE_SECONDS = 75
-_CANCEL_SECONDS = 2.0  # for cancelled requests to close their connections to the engine
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handling: it would end the process by the signal again, and so not with 0."""
-
-    left_running = 0
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what is in flight; count and end what the time limit leaves."""
-        await super().shutdown(sockets)
-        left = tuple(self.server_state.tasks)
-        self.left_running += len(left)
-        if left:
-            await asyncio.wait(left, timeout=_CANCEL_SECONDS)
-
-    def force(self) -> None:
-        """End now: requests in flight are broken off."""
-        self.force_exit = True
-        self.left_running = len(self.server_state.tasks)
-        for task in self.server_state.tasks:
-            task.cancel()
 
 
 def serve(settings: ServeSettings, *, say: Callable[[str], None] | None = None) -> None:
@@ -100,23 +73,9 @@ class _Service:
             model_id=settings.model.id,
         )
         self._engine = LlamaServer(command, request_seconds=settings.limits.request_seconds)
-        self._server = _Server(self._config())
+        app = create_app(self._engine, replace(settings.model, created=int(time.time())), settings.limits)
+        self._server = make_server(app, settings.drain_seconds)
         self._stop = asyncio.Event()
-
-    def _config(self) -> uvicorn.Config:
-        settings = self._settings
-        return uvicorn.Config(
-            create_app(self._engine, settings.model, settings.limits),
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
-        )
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -17,7 +17,7 @@ class ServedModel:
     id: str
     task: str  # embedding, chat or rerank, as WeightsInfo has it
     dimensions: int | None = None
-    created: int = 0  # Unix seconds, for /v1/models
+    created: int = 0  # Unix seconds, for /v1/models; ``serve`` puts its start
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ _KEEP_ALIVE_SECONDS = 2.0
 _PROBE_SECONDS = 5.0
 _JSON = {"Content-Type": "application/json"}
 _NO_LIMIT = 0  # aiohttp: as many connections as there are requests; admission bounds them, not the client
+_CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError)
 
 
@@ -67,11 +68,23 @@ class UnixClient:
     async def open(self, path: str, body: bytes) -> aiohttp.ClientResponse:
         """Headers have come, the body is still to be read. Raises EngineUnavailableError, EngineTimeoutError."""
         try:
-            return await self._open().post(path, data=body, headers=_JSON)
+            return await self._send_once_more(path, body)
         except (asyncio.TimeoutError, TimeoutError) as error:
             raise EngineTimeoutError(self._seconds) from error
         except _LOST as error:
             raise EngineUnavailableError(self._state()) from error
+
+    async def _send_once_more(self, path: str, body: bytes) -> aiohttp.ClientResponse:
+        """A kept connection may be closed by the engine while we write: then nothing was computed, so send again.
+
+        Where the engine died instead, the second connection is refused at once.
+        """
+        try:
+            return await self._open().post(path, data=body, headers=_JSON)
+        except _CLOSED as error:
+            if isinstance(error, (aiohttp.ClientConnectorError, TimeoutError)):
+                raise
+            return await self._open().post(path, data=body, headers=_JSON)
 
     async def chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """The body as it comes, unbuffered. Raises EngineUnavailableError, EngineTimeoutError."""

@@ -33,7 +33,18 @@ def test_the_command_of_an_embedding_model() -> None:
         *("/e/llama-server", "--model", "/w/m.gguf", "--alias", "mini_lm", "--host", "/r/e.sock"),
         *("--ctx-size", "2048", "--batch-size", "1024", "--ubatch-size", "512", "--parallel", "4", "--kv-unified"),
         *("--threads", "6", "--threads-batch", "6", "--cache-ram", "0", "--load-mode", "mmap", "--fit", "off"),
-        *("--offline", "--no-ui", "--no-slots", "--log-colors", "off", "--embeddings", "--pooling", "mean"),
+        *(
+            "--offline",
+            "--no-ui",
+            "--no-slots",
+            "--log-colors",
+            "off",
+            "--log-verbosity",
+            "2",
+            "--embeddings",
+            "--pooling",
+            "mean",
+        ),
     )
 
 

@@ -8,7 +8,8 @@ from tests.fakes.engine import DIMENSIONS, FakeLlamaServer, vector_of
 from tests.fakes.gateway import CHAT_MODEL, EMBEDDING_MODEL, fake_engine, gateway
 
 from sampan.errors import ExitCode, ServiceError
-from sampan.gateway.selftest import SelfTest, cosine, judge_chat, judge_embedding, run_selftest, selftest
+from sampan.gateway.comparison import SelfTest, cosine, judge_chat, judge_embedding
+from sampan.gateway.selftest import run_selftest, selftest
 from sampan.spec import codec
 from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet
 

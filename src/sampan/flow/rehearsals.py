@@ -47,10 +47,9 @@ def run(folder: Path, profile: TargetProfile, plan: Plan, tools: Tools) -> Rehea
     """Rehearse for real, in a temporary folder of the cache's disk."""
     from sampan.rehearse.rehearse import rehearse
 
-    base = tools.store.root / "rehearsing"
-    with filesystem_errors(base):
-        base.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=base))
+    work = tools.store.root / "rehearsing"
+    with filesystem_errors(work):
+        work.mkdir(parents=True, exist_ok=True)
     return rehearse(
         folder,
         profile,

@@ -80,10 +80,14 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
 
 
 def run_folder(name: str) -> Path:
-    """Where a server of this user keeps its pid file and its engine's socket."""
+    """Where a server of this user keeps its pid file and its engine's socket; short, as a socket's path must be."""
     from sampan.gateway.run_folder import choose_base
+    from sampan.install.model import user_name
 
-    return choose_base(os.environ) / f"sampan-{name}-{os.getuid()}"
+    base = choose_base(os.environ)
+    if str(base) == os.environ.get("RUNTIME_DIRECTORY"):  # of this one service already
+        return base
+    return base / f"{user_name(name)}-{os.getuid()}"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sampan.spec.ports import Fetcher, Progress, Runner, Store
+from sampan.spec.ports import Progress, Runner, Store, WheelFetcher
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Tools:
     """What a workshop stage may use of the world."""
 
     runner: Runner
-    fetcher: Fetcher
+    fetcher: WheelFetcher
     store: Store
     progress: Progress
 

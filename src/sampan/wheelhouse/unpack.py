@@ -65,13 +65,15 @@ def trim() -> Trim:
 def unpack(path: Path, app: Path, sha256: str) -> Wheel:
     """Put one wheel's files below ``app``. Raises BadInputError ``wheelhouse.bad-wheel``."""
     try:
-        with WheelFile.open(path) as source:
+        with zipfile.ZipFile(path) as archive:
+            _check_paths(archive, path.name)
+            source = WheelFile(archive)
             source.validate_record(validate_contents=True)
             written = [write_file(app, place, data) for place, data in _contents(source)]
             record = f"{source.dist_info_dir}/RECORD"
             write_record(app, record, written)
             return _described(source, path.name, sha256)
-    except (InstallerError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+    except (InstallerError, zipfile.BadZipFile, UnicodeDecodeError, KeyError, EOFError) as error:
         detail = str(error) or type(error).__name__
         raise BadInputError("wheelhouse.bad-wheel", path=str(path), detail=detail[:300]) from error
 
@@ -84,15 +86,21 @@ def _contents(source: WheelFile) -> Iterator[tuple[str, bytes]]:
             yield place, strip(data) if ".so" in PurePosixPath(place).name else data
 
 
+def _check_paths(archive: zipfile.ZipFile, wheel: str) -> None:
+    """Raises BadInputError where a member could land outside its folder."""
+    for member in archive.namelist():
+        pure = PurePosixPath(member)
+        if pure.is_absolute() or ".." in pure.parts or "\\" in member or not pure.parts:
+            raise BadInputError("wheelhouse.unsafe-path", wheel=wheel, member=member)
+
+
 def _place(path: str, source: WheelFile) -> str | None:
-    """Where a member goes, relative to ``app``; None where it stays behind. Raises BadInputError for unsafe paths."""
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts or "\\" in path or not pure.parts:
-        raise BadInputError("wheelhouse.unsafe-path", wheel=source.distribution, member=path)
-    if pure.parts[0] != source.data_dir:
-        return str(pure)
-    if len(pure.parts) > 2 and pure.parts[1] in _DATA_SCHEMES:
-        return "/".join(pure.parts[2:])
+    """Where a member goes, relative to ``app``; None where it stays behind."""
+    parts = PurePosixPath(path).parts
+    if parts[0] != source.data_dir:
+        return "/".join(parts)
+    if len(parts) > 2 and parts[1] in _DATA_SCHEMES:
+        return "/".join(parts[2:])
     return None
 
 

@@ -16,12 +16,13 @@ def register(app: typer.Typer) -> None:
 
 def selftest(
     url: str | None = typer.Option(None, "--url", help=i18n.text("cli.opt.url")),
+    once: bool = typer.Option(False, "--once", help=i18n.text("cli.opt.once")),
     json: options.Json = False,
 ) -> None:
     """Compare and show each answer; exit code 11 where one is wrong."""
     from sampan.flow import target
 
-    result = target.selftest(target.bundle_root(), url)
+    result = target.selftest(target.bundle_root(), url, once=once)
     rows = [
         ("✓" if each.ok else "✗", each.text[:48], f"{each.score:.4f}", f"{each.minimum:g}")
         for each in (*result.embeddings, *result.chats)

@@ -108,12 +108,12 @@ def _pid_file(name: str) -> Iterator[Path]:
         (folder / PID_FILE).unlink(missing_ok=True)
 
 
-def selftest(bundle: Path, url: str | None) -> SelfTest:
+def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
     """Put the golden questions to the running service. Raises ServiceError where it cannot be asked."""
     from sampan.gateway.selftest import selftest as run
 
     plan = read_plan(bundle)
-    return run(url or f"http://127.0.0.1:{plan.port}", read_golden(bundle))
+    return run(url or f"http://127.0.0.1:{plan.port}", read_golden(bundle), once=once)
 
 
 def probe_health(host: str, port: int) -> Health:

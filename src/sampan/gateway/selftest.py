@@ -22,12 +22,15 @@ Json = dict[str, Any]
 __all__ = ["SelfTest", "TextResult", "run_selftest", "selftest"]
 
 
-def selftest(url: str, golden: GoldenSet) -> SelfTest:
-    """Ask the service at ``url`` (``http://host:port`` or ``unix:/path.sock``). Raises ServiceError."""
-    return asyncio.run(run_selftest(url, golden))
+def selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
+    """Ask the service at ``url`` (``http://host:port`` or ``unix:/path.sock``). Raises ServiceError.
+
+    ``once``: ask for each text in one batch only, not alone as well; for CPUs so slow that it matters.
+    """
+    return asyncio.run(run_selftest(url, golden, once=once))
 
 
-async def run_selftest(url: str, golden: GoldenSet) -> SelfTest:
+async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
     """See ``selftest``."""
     connector = aiohttp.UnixConnector(path=url.removeprefix(_UNIX)) if url.startswith(_UNIX) else None
     base = "http://service" if connector else url.rstrip("/").removesuffix("/v1")
@@ -38,15 +41,15 @@ async def run_selftest(url: str, golden: GoldenSet) -> SelfTest:
         return SelfTest(
             model=model,
             url=url,
-            embeddings=await _embeddings(asker, model, golden) if golden.embeddings else (),
+            embeddings=await _embeddings(asker, model, golden, once) if golden.embeddings else (),
             chats=tuple([await _chat(asker, model, chat, golden.minimum_prefix) for chat in golden.chats]),
         )
 
 
-async def _embeddings(asker: _Asker, model: str, golden: GoldenSet) -> tuple[TextResult, ...]:
+async def _embeddings(asker: _Asker, model: str, golden: GoldenSet, once: bool) -> tuple[TextResult, ...]:
     texts = [item.text for item in golden.embeddings]
     together = await asker.embed(model, texts)
-    alone = [(await asker.embed(model, [text]))[0] for text in texts]
+    alone = together if once else [(await asker.embed(model, [text]))[0] for text in texts]
     return tuple(
         judge_embedding(item, pair, golden.minimum_cosine)
         for item, *pair in zip(golden.embeddings, together, alone, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,15 +44,12 @@ def rehearse(
     )
     kept = work / f"{folder.name}.log"
     with sandbox.prepared(box, "rehearse", work) as ready, progress.task(_title(way), total=len(STEPS)) as task:
-        log = ready.folder / "output"
-        record = sandbox.run(
-            ready, runner, log=log, timeout=ready.limits.all_steps, on_line=lambda line: _advance(task, line)
-        )
-        result = conclude(record, profile, plan, ready)
-        if result.status == "failed":
-            shutil.copyfile(log, kept)
-        else:
-            kept.unlink(missing_ok=True)
+        lines = sandbox.run(ready, runner, timeout=ready.limits.all_steps, on_line=lambda line: _advance(task, line))
+        result = conclude(steps.parse(lines), profile, plan, ready)
+    if result.status == "failed":
+        sandbox.keep_log(lines, kept)
+    else:
+        kept.unlink(missing_ok=True)
     return result
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from sampan.rehearse import script
 from sampan.rehearse.script import Sandbox
-from sampan.rehearse.steps import Line, Record, parse
+from sampan.rehearse.steps import Line
 from sampan.spec.ports import Runner
 
+_PREFIX, _LOCK = "rehearsal-", "lock"
 _UNUSED_BYTE = 15  # the last of e_ident: EI_PAD, zero in every program
 
 
@@ -27,14 +29,17 @@ def prepared(box: Sandbox, mode: str, work: Path) -> Iterator[Sandbox]:
     ``rmtree`` follows no links.
     """
     work.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="rehearsal-", dir=work)).resolve()
-    try:
-        folder.chmod(0o711)  # the unprivileged user passes through to its home
-        ready = replace(box, folder=folder)
-        _fill(ready, mode)
-        yield ready
-    finally:
-        shutil.rmtree(folder)
+    _sweep(work)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=work)).resolve()
+    with (folder / _LOCK).open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            folder.chmod(0o711)  # the unprivileged user passes through to its home
+            ready = replace(box, folder=folder)
+            _fill(ready, mode)
+            yield ready
+        finally:
+            shutil.rmtree(folder)
 
 
 def _fill(box: Sandbox, mode: str) -> None:
@@ -67,8 +72,8 @@ def _copy_marked(program: Path, copy: Path) -> None:
     copy.chmod(0o755)
 
 
-def run(box: Sandbox, runner: Runner, *, log: Path, timeout: float, on_line: Callable[[Line], None]) -> Record:
-    """Run a prepared sandbox to its end. ``on_line`` sees every line as it comes; ``log`` keeps them all."""
+def run(box: Sandbox, runner: Runner, *, timeout: float, on_line: Callable[[Line], None]) -> tuple[Line, ...]:
+    """Run a prepared sandbox to its end and give all lines. ``on_line`` sees every line as it comes."""
     started = time.monotonic()
     lines: list[Line] = []
 
@@ -77,5 +82,18 @@ def run(box: Sandbox, runner: Runner, *, log: Path, timeout: float, on_line: Cal
         lines.append(line)
         on_line(line)
 
-    runner.run(script.command(box), log=log, on_line=keep, timeout=timeout)
-    return parse(lines)
+    runner.run(script.command(box), on_line=keep, timeout=timeout)
+    return tuple(lines)
+
+
+def keep_log(lines: Iterable[Line], path: Path) -> None:
+    """Write the whole output, each line with its time, for who has to find out why."""
+    path.write_text("".join(f"{line.seconds:8.2f} {line.text}\n" for line in lines), encoding="utf-8")
+
+
+def _sweep(work: Path) -> None:
+    """Remove what killed rehearsals left: nobody holds their lock. Their mounts died with them."""
+    for folder in work.glob(f"{_PREFIX}*"):
+        with suppress(OSError), (folder / _LOCK).open("r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)

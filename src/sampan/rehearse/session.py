@@ -13,7 +13,7 @@ from sampan.rehearse import machine, sandbox, verdict
 from sampan.rehearse.machine import MachineFacts, Refusal
 from sampan.rehearse.rehearse import skipped
 from sampan.rehearse.script import HOME, Limits, Sandbox
-from sampan.rehearse.steps import Line, Record
+from sampan.rehearse.steps import Line, Record, parse
 from sampan.spec.plan import Plan
 from sampan.spec.ports import Runner
 from sampan.spec.target import TargetProfile
@@ -67,8 +67,8 @@ def session(
     )
     with sandbox.prepared(box, "session", work) as ready:
         running = _Running(ready, runner, profile, plan)
-        running.start()
         try:
+            running.start()
             yield Service(running.pid, plan.port, ready.home / Path(HOME).name, way.cpu.name)
         finally:
             running.stop()
@@ -118,15 +118,15 @@ class _Running:
     def _run(self) -> None:
         limits = self._box.limits
         try:
-            self._record = sandbox.run(
+            lines = sandbox.run(
                 self._box,
                 self._runner,
-                log=self._box.folder / "output",
                 timeout=limits.ready + limits.session + limits.stop + limits.http,
                 on_line=self._see,
             )
-        except BaseException as error:  # noqa: BLE001  (handed to the caller's thread, which raises it)
-            self._error = error
+            self._record = parse(lines)
+        except BaseException as error:
+            self._error = error  # raised in the caller's thread
         finally:
             self._settled.set()
 

@@ -85,6 +85,13 @@ def test_a_right_service_passes_over_tcp(short_folder: Path) -> None:
         assert "vector_not_finite" in str(caught.value)
 
 
+def test_once_asks_for_all_texts_in_one_request(short_folder: Path) -> None:
+    with gateway(short_folder, EMBEDDING_MODEL) as running:
+        before = len(running.fake.bodies)
+        assert selftest(running.url, golden_embeddings("a", "b c"), once=True).ok
+        assert len(running.fake.bodies) - before == 1
+
+
 def test_a_chat_service_is_asked_for_continuations(short_folder: Path) -> None:
     with gateway(short_folder, CHAT_MODEL) as running:  # the fake continues a prompt with itself
         golden = GoldenSet("m", "r", chats=(GoldenChat("once upon a", "once upon"), GoldenChat("x", "y")))

@@ -104,14 +104,16 @@ show_rest() {
     [ "$number" = 1 ] || [ "$number" = "$$" ] || show_process "$number"
   done
   find /home /tmp /dev/shm -type s | sed 's/^/socket /'
-  find /tmp /dev/shm -mindepth 1 ! -type s | sed 's/^/file /'
+  find /tmp /dev/shm ! -type d ! -type s | sed 's/^/file /'
   if fetch 2 "$url/health" >/dev/null 2>/dev/null; then echo "port $port"; fi
   end rest 0
 }
 
 show_log() {
   begin log
-  [ ! -f "$log" ] || tail -n 40 "$log"
+  if [ -f "$log" ]; then
+    if [ "$(wc -l <"$log")" -le 60 ]; then cat "$log"; else head -n 20 "$log" && tail -n 40 "$log"; fi
+  fi
   end log 0
 }
 
@@ -121,7 +123,7 @@ rehearse() {
   cd "$prefix/current" || return 1
   start ./sampan serve || return 1
   step models "$http_limit" wget -q -O - "$url/v1/models"
-  step selftest "$selftest_limit" ./sampan selftest --json
+  step selftest "$selftest_limit" ./sampan selftest --once --json
   step status "$http_limit" ./sampan status --json
   stop
 }

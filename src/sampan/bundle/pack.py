@@ -1,7 +1,7 @@
 """Pack a sealed folder into one uncompressed tar: the same folder gives the same bytes, on any machine.
 
 Plain ustar headers, which every tar reads; GNU's long-name entry and base-256 size only where ustar has no room
-(GNU tar since 1.13 and BusyBox read both; BusyBox skips pax headers, so there are none).
+(GNU tar and BusyBox read both). No pax headers: BusyBox 1.35 does not heed a size that stands in one.
 """
 
 from __future__ import annotations

@@ -77,6 +77,9 @@ def test_a_right_service_passes_over_tcp(short_folder: Path) -> None:
         assert [entry.score for entry in result.embeddings] == [pytest.approx(1.0), pytest.approx(1.0)]
         assert result.model == "fake-embedding"
         assert '"schema": "sampan/self-test/1"' in codec.to_json(result)
+        assert [body["input"] for body in running.fake.bodies] == [["a", "b c"], ["a"], ["b c"]]
+        assert selftest(running.url, golden_embeddings("a", "b c"), once=True).ok
+        assert [body["input"] for body in running.fake.bodies[3:]] == [["a", "b c"]]
         bent = selftest(running.url, golden_embeddings("a", bend=0.5))
         assert not bent.ok
         with pytest.raises(ServiceError) as caught:

@@ -126,7 +126,7 @@ def user_name(name: str) -> str:
     if len(plain) <= _USER_LENGTH and "." not in name:
         return plain
     mark = hashlib.sha256(name.encode()).hexdigest()[:6]
-    return f"{plain[: _USER_LENGTH - 7]}-{mark}"
+    return f"{plain[: _USER_LENGTH - 7].rstrip('-_')}-{mark}"
 
 
 def probe_host(host: str) -> str:

@@ -8,7 +8,7 @@ from sampan.install import disk, files, preflight, serving
 from sampan.install.facts import gather, plan_of
 from sampan.install.job import Hands, Job, Undo
 from sampan.install.machine import Machine
-from sampan.install.model import DEFAULT_HOME, Installed, InstallOptions, checked_name
+from sampan.install.model import CURRENT, DEFAULT_HOME, Installed, InstallOptions, checked_name, probe_host
 
 
 def install(options: InstallOptions, hands: Hands) -> Installed:
@@ -48,4 +48,13 @@ def _all_or_nothing(job: Job) -> Installed:
             job.say("undone")
         raise
     files.tidy(job)
+    _farewell(job)
     return done
+
+
+def _farewell(job: Job) -> None:
+    current = job.prefix / CURRENT
+    if job.options.service:
+        job.say("serves", host=probe_host(job.options.host), port=job.port, sampan=current / "sampan")
+    else:
+        job.say("by-hand", command=current / "start.sh")

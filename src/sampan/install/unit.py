@@ -67,11 +67,6 @@ def limits(plan: Plan) -> Limits:
     )
 
 
-def run_folder(name: str) -> str:
-    """Where the running service keeps its pid file and socket."""
-    return f"/run/sampan-{name}"
-
-
 def render(facts: UnitFacts) -> str:
     """The unit file's text. It names ``current``, so an upgrade need not rewrite it."""
     sections = (
@@ -94,7 +89,7 @@ def _unit(facts: UnitFacts) -> Iterator[str]:
 
 def _service(facts: UnitFacts) -> Iterator[str]:
     current = f"{_path(facts.prefix)}/current"
-    folder = run_folder(facts.name)
+    folder = f"/run/{facts.user}"  # short: the path of the engine's socket in it may have 107 bytes
     yield "Type=notify"
     yield "NotifyAccess=main"
     yield f"User={facts.user}"
@@ -102,7 +97,7 @@ def _service(facts: UnitFacts) -> Iterator[str]:
     yield f"WorkingDirectory={current}"
     yield f"ExecStart={current}/sampan serve --host {facts.host} --port {facts.port}"
     yield f"RuntimeDirectory={folder.removeprefix('/run/')}"
-    yield "RuntimeDirectoryMode=0750"
+    yield "RuntimeDirectoryMode=0700"
     yield "UMask=0077"
     yield "Restart=always"
     yield "RestartSec=5"

@@ -37,6 +37,7 @@ def test_a_service_is_installed_started_and_recorded(target: Target, bundle: Pat
     assert (record.state, record.port, record.user, record.user_created) == ("installed", 9100, "sampan-mini", True)
     assert read_record(target.prefix) == record
     assert any("3 of 3 right" in line for line in target.said)
+    assert "http://127.0.0.1:9100/v1" in target.said[-1]
 
 
 def test_modes_are_explicit_whatever_the_umask(target: Target, bundle: Path) -> None:
@@ -62,6 +63,7 @@ def test_without_a_service_only_files_are_laid_down(target: Target, bundle: Path
     assert (target.prefix / "current/sampan").is_file()
     assert not target.unit.exists()
     assert not any(words[0] in ("useradd", "groupadd") for words in target.systemd.log)
+    assert target.said[-1].endswith(f"{target.prefix}/current/start.sh")
     assert (record.service, record.unit, record.user) == (False, None, None)
 
 

@@ -9,90 +9,22 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from elftools.common.exceptions import ELFError
-from elftools.common.utils import struct_parse
 from elftools.elf.elffile import ELFFile
 
 from sampan.audit import versions
 from sampan.audit.facts import Damaged, ElfFacts, Load
+from sampan.audit.image import MAX_STRING, Broken, Image, Segment
 
 MAGIC = b"\x7fELF"
 _MAX_SEGMENTS = 1024  # real files have about ten
 _MAX_DYNAMIC = 4096  # entries; a library with a thousand NEEDED would still fit
-_MAX_STRING = 4096  # bytes: PATH_MAX; C++ symbols are cut, not refused
 _KINDS = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "relocatable", "ET_CORE": "core"}
 _DF_1_PIE = 0x08000000
 _INVALID = (ELFError, OverflowError, ValueError)
-
-
-class Broken(Exception):
-    """The file contradicts itself; the text says where."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """One program header that the loader heeds; bytes."""
-
-    kind: str
-    offset: int
-    vaddr: int
-    file_size: int
-    memory_size: int
-    align: int
-
-
-@dataclass
-class Image:
-    """An open ELF file: raw bytes, layouts, and the mapping of addresses to offsets."""
-
-    data: mmap.mmap
-    elf: ELFFile
-    segments: tuple[Segment, ...] = ()
-    dynamic: dict[str, list[int]] = field(default_factory=dict)
-
-    def table(self, offset: int, size: int, what: str) -> bytes:
-        """``size`` bytes at ``offset``. Raises Broken where the file does not have them."""
-        if size < 0 or offset < 0 or offset + size > len(self.data):
-            raise Broken(f"{what} lies outside of the file")
-        return self.data[offset : offset + size]
-
-    def offset_of(self, address: int, what: str) -> int:
-        """Where in the file the loader would find ``address``. Raises Broken."""
-        for segment in self.segments:
-            if segment.kind == "PT_LOAD" and 0 <= address - segment.vaddr < segment.file_size:
-                return address - segment.vaddr + segment.offset
-        raise Broken(f"{what} is at an address that no segment maps")
-
-    def parse(self, layout: Any, offset: int, what: str) -> Any:
-        """One structure. Raises Broken, ELFError."""
-        self.table(offset, layout.sizeof(), what)
-        return struct_parse(layout, self.elf.stream, stream_pos=offset)
-
-    def string(self, index: int) -> str:
-        """A name from the dynamic string table. Raises Broken."""
-        start, size = self.strings
-        if not 0 <= index < size:
-            raise Broken("a name lies outside of the string table")
-        piece = self.data[start + index : start + min(size, index + _MAX_STRING)]
-        return piece.partition(b"\0")[0].decode("utf-8", "backslashreplace")
-
-    @cached_property
-    def strings(self) -> tuple[int, int]:
-        """Offset and size of the dynamic string table. Raises Broken."""
-        return self.offset_of(self.value("DT_STRTAB"), "the string table"), self.value("DT_STRSZ")
-
-    def broken(self, reason: str) -> Broken:
-        """The error to raise where the file contradicts itself."""
-        return Broken(reason)
-
-    def value(self, tag: str) -> int:
-        """The dynamic entry's value, 0 where it is absent."""
-        return self.dynamic.get(tag, [0])[0]
 
 
 def is_elf(path: Path) -> bool:
@@ -172,7 +104,7 @@ def _loads(image: Image) -> Iterator[Load]:
 def _interpreter(image: Image) -> str | None:
     for segment in image.segments:
         if segment.kind == "PT_INTERP":
-            raw = image.table(segment.offset, min(segment.file_size, _MAX_STRING), "the interpreter's path")
+            raw = image.table(segment.offset, min(segment.file_size, MAX_STRING), "the interpreter's path")
             return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
     return None
 

@@ -52,6 +52,8 @@ def gather(
 def _walk(subject: Path, bundle: Path | None, aliases: dict[str, str]) -> Iterator[tuple[str, str]]:
     """(absolute path, path to show) of every regular file; links are noted, not followed."""
     if not subject.is_dir():
+        if not subject.is_file():  # a pipe would wait for ever
+            raise BadInputError("file.unreadable", path=str(subject), detail="not a regular file")
         real = os.path.realpath(subject)
         yield real, _shown(real, bundle, str(subject))
         return
@@ -81,7 +83,7 @@ def _take(found: Gathered, path: str, shown: str) -> None:
     found.files_read += 1
     facts = _read(path)
     if facts is not None:
-        found.shown[path] = shown
+        found.shown[path] = shown.encode("utf-8", "backslashreplace").decode()
         _keep(found, path, facts)
 
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sampan.audit.facts import VersionNeed
-
-if TYPE_CHECKING:
-    from sampan.audit.elf import Image
+from sampan.audit.image import Broken, Image
 
 _MAX_VERSIONS = 32767  # a version index has 15 bits
 _MAX_SYMBOLS = 1 << 18  # names only explain a finding: those of larger tables are left out, their versions are not
@@ -53,7 +51,7 @@ def _wanted(image: Image) -> Iterator[tuple[str, Any]]:
         for _ in range(verneed.vn_cnt):
             total += 1
             if total > _MAX_VERSIONS:
-                raise image.broken("the version table has no end")
+                raise Broken("the version table has no end")
             aux = image.parse(structs.Elf_Vernaux, offset, "a wanted version")
             yield library, aux
             if not aux.vna_next:
@@ -68,7 +66,7 @@ def _chain(image: Image, address: str, number: str, layout: Any, following: str)
     offset = image.offset_of(image.value(address), "the version table")
     count = image.value(number)
     if count > _MAX_VERSIONS:
-        raise image.broken(f"a version table of {count} entries")
+        raise Broken(f"a version table of {count} entries")
     for _ in range(count):
         entry = image.parse(layout, offset, "the version table")
         yield entry, offset

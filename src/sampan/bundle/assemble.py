@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from sampan import i18n
-from sampan.bundle import copying, layout, manifest, portable
+from sampan.bundle import copying, layout, leaks, manifest, portable, statement
 from sampan.bundle.copying import Copy
 from sampan.bundle.disk import filesystem_errors, new_folder
 from sampan.bundle.parts import BundleParts, check
@@ -18,16 +18,20 @@ from sampan.spec.artefacts import BundleFolder
 from sampan.spec.ports import Progress, Task
 
 
-def assemble(parts: BundleParts, out: Path, *, progress: Progress | None = None) -> BundleFolder:
+def assemble(
+    parts: BundleParts, out: Path, *, private: Sequence[str] = (), progress: Progress | None = None
+) -> BundleFolder:
     """Build the folder under ``out``; it appears whole or not at all.
 
-    A folder of that name is replaced only if it is a bundle of ours. Raises IncompatibleError and BadInputError where
-    the parts do not fit together or are not whole, FilesystemError.
+    A folder of that name is replaced only if it is a bundle of ours. ``private``: words that no file but the weights
+    may hold, such as the cache's folder. Raises IncompatibleError and BadInputError where the parts do not fit
+    together or are not whole, VerificationError (a private word), FilesystemError.
     """
     check(parts)
     final = out / layout.folder_name(parts.plan.name, parts.plan.release)
     copies = _copies(parts)
     texts = _texts(parts)
+    places = [item.place for item in copies]
     total = sum(item.size for item in copies)
     with filesystem_errors(final), ExitStack() as stack:
         _refuse_foreign(final)
@@ -40,6 +44,8 @@ def assemble(parts: BundleParts, out: Path, *, progress: Progress | None = None)
             (fresh / place).parent.mkdir(parents=True, exist_ok=True)
             (fresh / place).write_bytes(data)
             (fresh / place).chmod(layout.FILE_MODE)
+        weights = f"{layout.WEIGHTS}/{parts.weights.file_name}"
+        leaks.refuse(fresh, [path for path in (*places, *texts) if path != weights], private)
         _open_folders(fresh)
         _replace(fresh, final)
     return describe(final, parts.plan.name, parts.plan.release, parts.plan.arch, parts.weights.file_name)
@@ -66,7 +72,7 @@ def _texts(parts: BundleParts) -> dict[str, bytes]:
         layout.PLAN: plan,
         layout.PROFILE: codec.to_json(parts.profile).encode(),
         layout.WEIGHTS_INFO: codec.to_json(portable.weights(parts.weights)).encode(),
-        layout.WORK: json.dumps(manifest.facts(parts, plan), ensure_ascii=False).encode(),
+        layout.WORK: json.dumps(statement.facts(parts, plan), ensure_ascii=False).encode(),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from sampan import i18n
 from sampan.bundle import disk, layout, manifest, sums
+from sampan.bundle import statement as summaries
 from sampan.bundle.assemble import describe
 from sampan.errors import BadInputError, VerificationError
 from sampan.spec.artefacts import AuditReport, BundleFolder, Rehearsal
@@ -139,8 +140,8 @@ def _complete(
     """The statement with subjects and outcomes; what it had besides is kept."""
     predicate = dict(statement["predicate"])
     if audit is not None or "audit" not in predicate:
-        predicate["audit"] = manifest.audit_summary(audit)
-    predicate["rehearsal"] = manifest.rehearsal_summary(rehearsal)
+        predicate["audit"] = summaries.audit_summary(audit)
+    predicate["rehearsal"] = summaries.rehearsal_summary(rehearsal)
     order = sorted(digests, key=os.fsencode)
     predicate["programs"] = [path for path in order if files[path] == layout.PROGRAM_MODE]
     subject = [{"name": path, "digest": {"sha256": digests[path]}} for path in order]

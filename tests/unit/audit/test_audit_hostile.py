@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from sampan.audit import elf
 from sampan.audit.audit import audit
 from sampan.audit.facts import Damaged, ElfFacts
+from sampan.errors import BadInputError
+from sampan.spec import codec
 from sampan.spec.target import TargetProfile
 
 Put = Callable[[str, bytes], Path]
@@ -122,6 +125,20 @@ def test_names_that_are_not_utf8_are_kept_readable(put: Put, make: Make, kylin: 
     data = make(needed=["libXY.so"]).build().replace(b"libXY", b"lib\xff\x1b")
     (finding,) = audit([put("f", data)], kylin).findings
     assert dict(finding.values)["libraries"].startswith("lib\\xff")
+
+
+def test_a_pipe_is_refused_not_waited_for(tmp_path: Path, kylin: TargetProfile) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadInputError):
+        audit([tmp_path / "pipe"], kylin)
+    assert audit([tmp_path], kylin).files == 0
+
+
+def test_file_names_that_are_not_utf8_can_be_written_down(tmp_path: Path, make: Make, kylin: TargetProfile) -> None:
+    (tmp_path / "x\udcff").write_bytes(make(machine=62).build())
+    report = audit([tmp_path], kylin)
+    assert report.findings[0].path.endswith("x\\udcff")
+    codec.to_json(report).encode()
 
 
 @settings(max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])

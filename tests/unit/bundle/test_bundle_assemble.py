@@ -17,7 +17,7 @@ import pytest
 from sampan.bundle import layout
 from sampan.bundle.assemble import assemble
 from sampan.bundle.parts import BundleParts
-from sampan.errors import BadInputError, ExitCode, FilesystemError, IncompatibleError
+from sampan.errors import BadInputError, ExitCode, FilesystemError, IncompatibleError, VerificationError
 from sampan.spec import codec
 from sampan.spec.ports import Task
 from sampan.spec.weights import WeightsInfo
@@ -69,6 +69,17 @@ def test_no_file_names_this_machine(parts: BundleParts, tmp_path: Path) -> None:
         if entry.kind == "file":
             data = (folder / entry.path).read_bytes()
             assert [word for word in words if word.encode() in data] == [], entry.path
+
+
+def test_private_words_are_found_wherever_they_hide(parts: BundleParts, tmp_path: Path) -> None:
+    engine = Path(parts.engine.variants[0].path)
+    engine.write_bytes(b"\x7fELF assert " + str(tmp_path).encode() + b"/src/main.cpp")
+    with pytest.raises(VerificationError) as caught:
+        assemble(parts, tmp_path / "out", private=["", "/home/nobody", str(tmp_path)])
+    assert caught.value.key == "bundle.leak"
+    assert caught.value.values["path"] == "engine/llama.cpp/armv8.0/llama-server"
+    assert list((tmp_path / "out").iterdir()) == []
+    assemble(parts, tmp_path / "out", private=["/home/nobody"])
 
 
 def test_weights_paths_are_relative_to_the_bundle(parts: BundleParts, tmp_path: Path) -> None:

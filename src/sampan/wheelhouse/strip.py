@@ -37,7 +37,7 @@ def strip(data: bytes) -> bytes:
     try:
         sections = _sections(data, header)
         end = _mapped_end(data, header)
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, ValueError, OverflowError):
         return data
     kept = sections[: _prefix(sections)]
     if any(section.mapped for section in sections[len(kept) :]) or not _inside(kept, end):
@@ -59,7 +59,10 @@ def _mapped_end(data: bytes, header: tuple[int, ...]) -> int:
     offset, size, count = header[5], header[9], header[10]
     rows = [_PROGRAM.unpack_from(data, offset + index * size) for index in range(count)]
     ends = [row[2] + row[5] for row in rows if row[0] == _PT_LOAD]
-    return int(max(*ends, offset + size * count))
+    end: int = max([*ends, offset + size * count])
+    if not ends or end > len(data):
+        raise ValueError("cut short")
+    return end
 
 
 def _prefix(sections: list[_Section]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sampan import i18n
 from sampan.errors import BadInputError, ServiceError, UsageError
 from sampan.spec import codec
-from sampan.spec.plan import Plan
+from sampan.spec.plan import Plan, Variant
 from sampan.spec.ports import Progress
 from sampan.spec.weights import GoldenSet, WeightsInfo
 
@@ -56,7 +56,7 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
     plan = read_plan(bundle)
     info = codec.load(WeightsInfo, bundle / "weights" / "weights.json")
     here = survey_this()
-    variant = variants.choose(plan.variants, features.current())
+    variant = variants.choose(_carried(bundle, plan), features.current())
     count = threads.resolve(
         plan.settings.threads,
         len(os.sched_getaffinity(0)),
@@ -66,7 +66,7 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
     )
     say(i18n.text("target.variant", variant=variant.name, cpu=here.cpu.model, threads=count))
     settings = ServeSettings(
-        executable=bundle / "engine" / plan.engine / variant.name / "llama-server",
+        executable=_executable(bundle, plan, variant),
         variant=variant.name,
         weights=bundle / info.path,
         model=ServedModel(plan.model, plan.task, info.embedding_length if plan.task == "embedding" else None),
@@ -77,6 +77,15 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
     )
     with _pid_file(plan.name) as folder:
         run(replace(settings, run_folder=folder), say=say)
+
+
+def _carried(bundle: Path, plan: Plan) -> tuple[Variant, ...]:
+    """The planned variants that the bundle really has."""
+    return tuple(variant for variant in plan.variants if _executable(bundle, plan, variant).is_file())
+
+
+def _executable(bundle: Path, plan: Plan, variant: Variant) -> Path:
+    return bundle / "engine" / plan.engine / variant.name / "llama-server"
 
 
 def run_folder(name: str) -> Path:
@@ -108,12 +117,20 @@ def _pid_file(name: str) -> Iterator[Path]:
         (folder / PID_FILE).unlink(missing_ok=True)
 
 
-def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
+def selftest(bundle: Path, url: str | None) -> SelfTest:
     """Put the golden questions to the running service. Raises ServiceError where it cannot be asked."""
     from sampan.gateway.selftest import selftest as run
 
-    plan = read_plan(bundle)
-    return run(url or f"http://127.0.0.1:{plan.port}", read_golden(bundle), once=once)
+    return run(url or _own_url(bundle), read_golden(bundle))
+
+
+def _own_url(bundle: Path) -> str:
+    """Where the service of this bundle listens: as it was installed, else as it was planned."""
+    from sampan.install.model import probe_host
+    from sampan.install.service import find
+
+    found = find(bundle)
+    return f"http://{probe_host(found.host)}:{found.port}"
 
 
 def probe_health(host: str, port: int) -> Health:

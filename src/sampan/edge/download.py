@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import time
 from collections.abc import Callable
@@ -13,23 +12,14 @@ from pathlib import Path
 import httpx
 
 from sampan import i18n
-from sampan.edge.http import RETRY_STATUS, file_path, host_of, redacted
+from sampan.edge.answer import complete, judge, size_of, starts_at, total, validator
+from sampan.edge.http import file_path, host_of, redacted
 from sampan.edge.store import filesystem_errors
+from sampan.edge.verify import Wanted, check, check_or_remove
 from sampan.errors import NetworkError, VerificationError
 from sampan.spec.ports import Progress, Task
 
-_CHUNK = 1 << 18
 _SHOW_ABOVE = 1 << 20  # bytes; smaller files come faster than a bar can be read
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What must come: ``sha256`` None only where the caller verifies a signature itself."""
-
-    url: str
-    name: str
-    sha256: str | None
-    size: int | None = None
 
 
 @dataclass
@@ -82,12 +72,12 @@ class Downloader:
         with self._shown(wanted) as task:
             attempt = _Attempt()
             while True:
-                before = _size(part)
+                before = size_of(part)
                 try:
                     self._stream(wanted, part, attempt, task)
                     return
                 except httpx.RequestError as error:
-                    attempt.failures = 1 if _size(part) > before else attempt.failures + 1
+                    attempt.failures = 1 if size_of(part) > before else attempt.failures + 1
                     if attempt.failures >= self.patience:
                         raise offline(wanted, error) from error
                 self.sleep(self.pause * 2 ** (attempt.failures - 1))
@@ -99,73 +89,25 @@ class Downloader:
         return self.progress.task(title, wanted.size)
 
     def _stream(self, wanted: Wanted, part: Path, attempt: _Attempt, task: Task | None) -> None:
-        have = _size(part)
+        have = size_of(part)
         headers = {"Accept-Encoding": "identity"}
         if have:
             headers["Range"] = f"bytes={have}-"
             if attempt.validator:
                 headers["If-Range"] = attempt.validator
         with self.client.stream("GET", wanted.url, headers=headers) as answer:
-            _judge(answer, wanted, part)
-            attempt.validator = _validator(answer)
-            appended = answer.status_code == httpx.codes.PARTIAL_CONTENT and _starts_at(answer) == have
+            judge(answer, wanted, part)
+            attempt.validator = validator(answer)
+            appended = answer.status_code == httpx.codes.PARTIAL_CONTENT and starts_at(answer) == have
             have = have if appended else 0
             if task:
-                task.update(completed=have, total=wanted.size or _total(answer, have))
+                task.update(completed=have, total=wanted.size or total(answer, have))
             with part.open("ab" if appended else "wb") as stream:
                 for chunk in answer.iter_raw():  # as they come: what was received before a break counts
                     stream.write(chunk)
                     if task:
                         task.advance(len(chunk))
-            _complete(answer, part)
-
-
-def _judge(answer: httpx.Response, wanted: Wanted, part: Path) -> None:
-    """Let 2xx pass; make what may pass by itself a transport error, so that it is tried again."""
-    status = answer.status_code
-    if answer.is_success:
-        return
-    if status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-        part.unlink(missing_ok=True)
-    if status in RETRY_STATUS or status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-        raise httpx.RemoteProtocolError(f"HTTP {status}", request=answer.request)
-    if status in (httpx.codes.NOT_FOUND, httpx.codes.GONE):
-        raise NetworkError("net.not-found", url=redacted(wanted.url))
-    raise NetworkError("net.status", url=redacted(wanted.url), status=status)
-
-
-def _complete(answer: httpx.Response, part: Path) -> None:
-    """A server that closes early without a word is a broken connection, not a short file."""
-    expected = _total(answer, 0)
-    if expected is not None and _size(part) < expected:
-        raise httpx.RemoteProtocolError("connection closed early", request=answer.request)
-
-
-def _total(answer: httpx.Response, have: int) -> int | None:
-    """The whole file's bytes, as Content-Range or Content-Length tell."""
-    total = answer.headers.get("Content-Range", "").rpartition("/")[2]
-    if total.isdecimal():
-        return int(total)
-    length = answer.headers.get("Content-Length", "")
-    return have + int(length) if length.isdecimal() else None
-
-
-def _starts_at(answer: httpx.Response) -> int:
-    start = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
-    return int(start) if start.isdecimal() else -1
-
-
-def _validator(answer: httpx.Response) -> str | None:
-    """A strong ETag, else the date: what If-Range accepts."""
-    tag: str = answer.headers.get("ETag", "")
-    if tag and not tag.startswith("W/"):
-        return tag
-    date: str = answer.headers.get("Last-Modified", "")
-    return date or None
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+            complete(answer, part)
 
 
 def _copy(local: Path, part: Path, wanted: Wanted) -> None:
@@ -183,36 +125,3 @@ def offline(wanted: Wanted, error: Exception) -> NetworkError:
 def redacted_text(text: str, url: str) -> str:
     """``text`` without the secrets that ``url`` carries."""
     return text.replace(url, redacted(url))
-
-
-def check(path: Path, wanted: Wanted) -> None:
-    """Raises VerificationError where size or SHA-256 are not the promised ones."""
-    if wanted.size is not None and path.stat().st_size != wanted.size:
-        raise VerificationError(
-            "net.size", name=wanted.name, host=host_of(wanted.url), expected=wanted.size, found=path.stat().st_size
-        )
-    if wanted.sha256 is None:
-        return
-    found = sha256_of(path)
-    if found != wanted.sha256:
-        raise VerificationError(
-            "net.hash", name=wanted.name, host=host_of(wanted.url), expected=wanted.sha256, found=found
-        )
-
-
-def check_or_remove(path: Path, wanted: Wanted) -> None:
-    """As ``check``; what fails it does not stay."""
-    try:
-        check(path, wanted)
-    except VerificationError:
-        path.unlink(missing_ok=True)
-        raise
-
-
-def sha256_of(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -13,12 +13,13 @@ from urllib.parse import unquote, urlsplit
 import httpx
 
 from sampan.edge import pip_settings, pypi
-from sampan.edge.download import Downloader, Wanted
+from sampan.edge.download import Downloader
 from sampan.edge.files import write_atomically
 from sampan.edge.http import make_client
 from sampan.edge.pip_settings import IndexSettings
 from sampan.edge.pypi import Indexes
 from sampan.edge.store import DiskStore, filesystem_errors
+from sampan.edge.verify import Wanted
 from sampan.errors import NetworkError
 from sampan.spec.ports import Progress
 

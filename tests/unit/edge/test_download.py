@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from tests.fakes.http_server import Page, Site, served
 
-from sampan.edge.download import Downloader, Wanted
+from sampan.edge.download import Downloader
 from sampan.edge.http import make_client
 from sampan.edge.net import NetFetcher
 from sampan.edge.pip_settings import IndexSettings
 from sampan.edge.progress import SilentProgress
 from sampan.edge.store import DiskStore
+from sampan.edge.verify import Wanted
 from sampan.errors import ExitCode, NetworkError, VerificationError
 
 BODY = bytes(range(256)) * 1200

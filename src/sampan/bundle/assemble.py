@@ -10,8 +10,8 @@ from pathlib import Path
 from sampan import i18n
 from sampan.bundle import copying, layout, leaks, manifest, portable, statement
 from sampan.bundle.copying import Copy
-from sampan.bundle.disk import filesystem_errors, new_folder
 from sampan.bundle.parts import BundleParts, check
+from sampan.disk import filesystem_errors, new_folder
 from sampan.errors import BadInputError, FilesystemError
 from sampan.spec import codec
 from sampan.spec.artefacts import BundleFolder

@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from sampan import i18n
-from sampan.bundle import disk, layout, manifest, sums
+from sampan import disk, i18n
+from sampan.bundle import layout, manifest, sums
 from sampan.bundle.layout import Entry
 from sampan.errors import FilesystemError, VerificationError
 from sampan.spec.artefacts import Package

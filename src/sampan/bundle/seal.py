@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from sampan import i18n
-from sampan.bundle import disk, layout, manifest, sums
+from sampan import disk, i18n
+from sampan.bundle import layout, manifest, sums
 from sampan.bundle import statement as summaries
 from sampan.bundle.assemble import describe
 from sampan.errors import BadInputError, VerificationError

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from sampan.bundle import disk, layout
+from sampan import disk
+from sampan.bundle import layout
 from sampan.errors import BadInputError, FilesystemError, VerificationError
 
 _BLOCK = tarfile.BLOCKSIZE

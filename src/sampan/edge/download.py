@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 
 from sampan import i18n
+from sampan.disk import filesystem_errors
 from sampan.edge.answer import complete, judge, size_of, starts_at, total, validator
 from sampan.edge.http import file_path, host_of, redacted
-from sampan.edge.store import filesystem_errors
 from sampan.edge.verify import Wanted, check, check_or_remove
 from sampan.errors import NetworkError, VerificationError
 from sampan.spec.ports import Progress, Task

@@ -12,13 +12,14 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from sampan.disk import filesystem_errors
 from sampan.edge import pip_settings, pypi
 from sampan.edge.download import Downloader
 from sampan.edge.files import write_atomically
 from sampan.edge.http import make_client
 from sampan.edge.pip_settings import IndexSettings
 from sampan.edge.pypi import Indexes
-from sampan.edge.store import DiskStore, filesystem_errors
+from sampan.edge.store import DiskStore
 from sampan.edge.verify import Wanted
 from sampan.errors import NetworkError
 from sampan.spec.ports import Progress

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sampan.errors import FilesystemError
+from sampan.disk import filesystem_errors
 
 _KEY_LENGTH = 24  # hexadecimal digits: 96 bits, no accident will meet twice
 
@@ -89,24 +88,3 @@ class DiskStore:
         with path.open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
-
-
-@contextmanager
-def filesystem_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into errors that say which path and what to do."""
-    try:
-        yield
-    except OSError as error:
-        where = str(error.filename or path)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            free = shutil.disk_usage(_existing(path)).free
-            raise FilesystemError("disk.full", path=where, free_mib=free >> 20) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise FilesystemError("disk.permission", path=where, detail=error.strerror) from error
-        raise FilesystemError("disk.failed", path=where, detail=str(error)) from error
-
-
-def _existing(path: Path) -> Path:
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path

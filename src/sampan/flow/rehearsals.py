@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from sampan.edge.files import write_atomically
-from sampan.edge.store import filesystem_errors
+from sampan.disk import filesystem_errors
 from sampan.flow.tools import Tools
 from sampan.spec import codec
 from sampan.spec.artefacts import Rehearsal

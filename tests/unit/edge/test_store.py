@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from sampan.disk import filesystem_errors
 from sampan.edge.files import write_atomically
-from sampan.edge.store import DiskStore, default_root, digest_of, filesystem_errors
+from sampan.edge.store import DiskStore, default_root, digest_of
 from sampan.errors import ExitCode, FilesystemError
 
 

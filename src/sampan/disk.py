@@ -16,24 +16,29 @@ from sampan.errors import FilesystemError
 
 
 @contextmanager
-def filesystem_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into errors that say which path and what to do."""
+def filesystem_errors(
+    path: Path, *, full: str = "disk.full", refused: str = "disk.permission", failed: str = "disk.failed"
+) -> Iterator[None]:
+    """Turn the operating system's refusals into errors that say which path and what to do.
+
+    ``full``, ``refused`` and ``failed`` are the catalogue keys: what to do differs between workshop and target.
+    """
     try:
         yield
     except OSError as error:
         where = str(error.filename or path)
+        detail = error.strerror or str(error)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            free = shutil.disk_usage(_existing(path)).free
-            raise FilesystemError("disk.full", path=where, free_mib=free >> 20) from error
+            free = shutil.disk_usage(existing(path)).free
+            raise FilesystemError(full, path=where, free_mib=free >> 20) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise FilesystemError("disk.permission", path=where, detail=error.strerror) from error
-        raise FilesystemError("disk.failed", path=where, detail=str(error)) from error
+            raise FilesystemError(refused, path=where, detail=detail) from error
+        raise FilesystemError(failed, path=where, detail=detail) from error
 
 
-def _existing(path: Path) -> Path:
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    return path
+def existing(path: Path) -> Path:
+    """The nearest folder that exists at or above ``path``."""
+    return next((place for place in (path, *path.parents) if place.is_dir()), Path("/"))
 
 
 @contextmanager
@@ -53,9 +58,19 @@ def new_file(final: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
             os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
             temporary.replace(final)
+        sync_folder(final.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Let a rename in ``folder`` survive a power cut. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write(path: Path, data: bytes, mode: int = 0o644) -> None:

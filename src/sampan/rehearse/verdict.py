@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -133,13 +134,11 @@ def _served(step: Step, words: Sequence[str], plan: Plan, way: Way) -> _Judged:
 
 
 def variant_taken(log: Sequence[str], names: Sequence[str]) -> str | None:
-    """The variant that the service's log names first; the longest name counts where one begins another."""
-    for line in log:
-        words = line.replace(",", " ").replace(".\n", " ").split()
-        found = [name for name in names if any(word.strip("()：:，。.;") == name for word in words)]
-        if found:
-            return max(found, key=len)
-    return None
+    """The variant that the service's log names first, as a whole word."""
+    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    pattern = re.compile(rf"(?<![A-Za-z0-9.-])(?:{words})(?![A-Za-z0-9-])")
+    found = (pattern.search(line) for line in log) if names else ()
+    return next((match.group() for match in found if match), None)
 
 
 def _models(step: Step, plan: Plan) -> _Judged:

@@ -28,7 +28,7 @@ step() {
 
 # The state letter in /proc/PID/stat: a child that has ended stays as Z until it is waited for.
 alive() {
-  read -r line <"/proc/$1/stat" 2>/dev/null || return 1
+  { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
   case $line in *') Z '*) return 1 ;; esac
 }
 
@@ -76,22 +76,19 @@ start() {
 stop() {
   begin stop "kill -TERM"
   kill -TERM "$service"
-  (
-    trap 'kill $!; exit' TERM
-    sleep "$stop_limit" &
-    wait $! && kill -KILL "$service"
-  ) >/dev/null 2>&1 &
-  watchdog=$!
+  count=0
+  while alive "$service" && [ "$count" -lt "$((5 * stop_limit))" ]; do
+    sleep 0.2
+    count=$((count + 1))
+  done
+  if alive "$service"; then kill -KILL "$service"; fi
   wait "$service"
-  code=$?
-  kill "$watchdog" 2>/dev/null
-  wait "$watchdog" 2>/dev/null
-  end stop "$code"
+  end stop "$?"
 }
 
 # BusyBox's timeout leaves a watcher behind for up to a second; it is ours, not the service's.
 show_process() {
-  words=$(tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null)
+  words=$({ tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null)
   case $words in '' | *timeout*) return ;; esac
   echo "process $words"
 }

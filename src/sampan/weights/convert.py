@@ -15,7 +15,7 @@ from sampan.i18n import text
 from sampan.spec.ports import Progress
 from sampan.weights.folder import ModelFolder
 from sampan.weights.folder_tensors import FolderTensors
-from sampan.weights.quantize import encode, file_type, stored_bytes, tensor_type
+from sampan.weights.quantize import file_type, stored_bytes, tensor_type
 from sampan.weights.vocabulary import Vocabulary
 
 # Keys that release 0.19 of the library has no method for.
@@ -39,8 +39,8 @@ def write_gguf(
         writer.write_kv_data_to_file()
         writer.write_ti_data_to_file()
         with progress.task(text("weights.step.convert", name=name), len(kinds)) as task:
-            for tensor, kind in kinds.items():
-                writer.write_tensor_data(encode(tensors.get(tensor), kind))
+            for tensor in kinds:
+                writer.write_tensor_data(tensors.encoded(tensor, quantization))
                 task.advance()
     finally:
         writer.close()
@@ -82,4 +82,4 @@ def _add_vocabulary(writer: GGUFWriter, vocabulary: Vocabulary, folder: ModelFol
         getattr(writer, f"add_{role}_token_id")(number)
     writer.add_add_bos_token(True)
     writer.add_add_eos_token(True)
-    writer.add_add_sep_token(True)
+    writer.add_add_sep_token(vocabulary.model == "t5")  # between two texts XLM-R has two separators, BERT one

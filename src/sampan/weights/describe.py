@@ -63,7 +63,7 @@ def describe(header: GgufHeader, architecture: str, origin: Origin) -> WeightsIn
         task=_task(pooling),
         quantization=_quantization(header),
         parameters=sum(tensor.elements for tensor in header.tensors),
-        layers=facts.size("block_count"),
+        layers=facts.size("block_count", largest=len(header.tensors)),
         embedding_length=facts.size("embedding_length"),
         heads=heads,
         kv_heads=facts.size("attention.head_count_kv", default=heads),
@@ -87,13 +87,13 @@ class _Facts:
     def __init__(self, header: GgufHeader, architecture: str) -> None:
         self._header, self._prefix = header, architecture
 
-    def size(self, name: str, default: int | None = None) -> int:
-        """A count of the architecture; where it differs by layer, the largest."""
+    def size(self, name: str, default: int | None = None, largest: int = (1 << 31) - 1) -> int:
+        """A count of the architecture; where it differs by layer, the largest. Raises BadInputError."""
         key = f"{self._prefix}.{name}"
         value = self._header.fields.get(key, default)
         if isinstance(value, np.ndarray) and value.size and np.issubdtype(value.dtype, np.integer):
             value = int(value.max())
-        if type(value) is not int or not (value > 0 or value == default) or value >= 1 << 31:
+        if type(value) is not int or not (value > 0 or value == default) or value > largest:
             detail = text("weights.damage.field", name=key, value=repr(value)[:60])
             raise BadInputError("weights.damaged", path=str(self._header.path), detail=detail)
         return value

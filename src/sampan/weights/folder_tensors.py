@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from gguf.constants import MODEL_ARCH, GGMLQuantizationType
 from gguf.tensor_mapping import get_tensor_name_map
 
 from sampan.errors import BadInputError
 from sampan.weights.folder import ModelFolder
-from sampan.weights.quantize import F16_LARGEST, rounded, tensor_type
+from sampan.weights.layout import bert_shapes, require_shapes
+from sampan.weights.quantize import F16_LARGEST, encode, rounded, tensor_type
 from sampan.weights.tensors import Array, StoredTensor, stored_tensors, tensor_files
 
 _PREFIXES = ("bert.", "roberta.")
@@ -50,36 +52,49 @@ class FolderTensors:
 
     def get(self, name: str) -> Array:
         """One tensor as float32. Raises BadInputError where it holds NaN, infinity or what float16 cannot hold."""
-        return self._checked(name, self._read(name))
+        return self._rounded(name, self._read(name))
+
+    def encoded(self, name: str, quantization: str) -> npt.NDArray[np.generic]:
+        """One tensor as the file will hold it. Raises as ``get``."""
+        data = self._read(name)
+        kind = tensor_type(name, data.shape, quantization)
+        self._require_fit(name, data, kind)
+        return encode(data, kind)
 
     def rows(self, name: str, numbers: Sequence[int]) -> Array:
         """These rows of a table as float32. Raises as ``get``."""
-        return self._checked(name, self._read(name)[list(numbers)])
+        return self._rounded(name, self._read(name)[list(numbers)])
 
     def _read(self, name: str) -> Array:
         data = self.stored[name].read()
         return data[self.folder.position_offset :] if name == _POSITIONS else data
 
-    def _checked(self, name: str, data: Array) -> Array:
-        path, kind = str(self.folder.model), tensor_type(name, data.shape, self.rounded_to)
+    def _rounded(self, name: str, data: Array) -> Array:
+        kind = tensor_type(name, data.shape, self.rounded_to)
+        self._require_fit(name, data, kind)
+        return rounded(data, kind)
+
+    def _require_fit(self, name: str, data: Array, kind: GGMLQuantizationType) -> None:
+        path = str(self.folder.model)
         largest = float(np.abs(data).max(initial=0.0))  # NaN and infinity both show here
         if not np.isfinite(largest):
             raise BadInputError("weights.not_finite", path=path, tensor=name)
         if kind == GGMLQuantizationType.F16 and largest > F16_LARGEST:
             raise BadInputError("weights.f16_overflow", path=path, tensor=name)
-        return rounded(data, kind)
 
 
 def open_tensors(folder: ModelFolder) -> FolderTensors:
     """All tensors of the architecture, each there and of the right shape. Raises BadInputError."""
     found = _by_gguf_name(folder)
-    expected = expected_shapes(folder)
-    for name, shape in expected.items():
-        if name not in found:
-            raise BadInputError("weights.tensor_missing", path=str(folder.model), tensor=name)
-        if found[name].shape != shape:
-            detail = f"{list(found[name].shape)} ≠ {list(shape)}"
-            raise BadInputError("weights.tensor_shape", path=str(folder.model), tensor=name, detail=detail)
+    expected = bert_shapes(
+        vocabulary=folder.vocabulary,
+        positions=folder.positions + folder.position_offset,
+        token_types=folder.token_types,
+        width=folder.width,
+        inner=folder.feed_forward,
+        layers=folder.layers,
+    )
+    require_shapes(folder.model, expected, lambda name: found[name].shape if name in found else None)
     return FolderTensors(folder, {name: found[name] for name in expected})
 
 
@@ -105,24 +120,3 @@ def _plain(name: str) -> str:
     for old, new in _OLD_ENDS.items():
         name = name[: -len(old)] + new if name.endswith(old) else name
     return name
-
-
-def expected_shapes(folder: ModelFolder) -> dict[str, tuple[int, ...]]:
-    """Every tensor of the architecture with the shape that the folder must hold, in the order of writing."""
-    width, inner = folder.width, folder.feed_forward
-    shapes: dict[str, tuple[int, ...]] = {
-        "token_embd.weight": (folder.vocabulary, width),
-        _POSITIONS: (folder.positions + folder.position_offset, width),
-        "token_types.weight": (folder.token_types, width),
-        "token_embd_norm.weight": (width,),
-        "token_embd_norm.bias": (width,),
-    }
-    matrices = {"attn_q": (width, width), "attn_k": (width, width), "attn_v": (width, width)}
-    matrices |= {"attn_output": (width, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
-    for layer in range(folder.layers):
-        for name, (rows, columns) in matrices.items():
-            shapes[f"blk.{layer}.{name}.weight"] = (rows, columns)
-            shapes[f"blk.{layer}.{name}.bias"] = (rows,)
-        for name in ("attn_output_norm", "layer_output_norm"):
-            shapes[f"blk.{layer}.{name}.weight"] = shapes[f"blk.{layer}.{name}.bias"] = (width,)
-    return shapes

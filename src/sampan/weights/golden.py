@@ -9,8 +9,6 @@ right, and from there on the texts differ. So only steps that lead by ``CLEAR_MA
 service: ``minimum_prefix`` is the shortest of the kept prompts' clear beginnings, in characters, and prompts whose
 clear beginning is shorter than ``SHORTEST_PREFIX`` are dropped.
 
-One BLAS thread: the matrices are small, and on a busy machine waiting threads made it 18 times slower.
-
 Where no reference exists (another architecture or tokenizer, or more numbers than fit), NoReferenceError names the
 catalogue key that tells the user so.
 """
@@ -20,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
+from sampan.errors import BadInputError
 from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet, WeightsInfo
 from sampan.weights.facts import ChatPrompt, golden_texts
 from sampan.weights.gguf_header import GgufHeader
+from sampan.weights.layout import Shapes, bert_shapes, llama_shapes, require_shapes
 from sampan.weights.reference import bert, llama
 from sampan.weights.reference.tensors import Array, GgufTensors, TensorSource
 from sampan.weights.reference.tokenizer import NoReferenceError, from_gguf
@@ -62,8 +61,7 @@ class Encoder:
 
     def vectors(self, texts: Sequence[str]) -> list[Array]:
         """The unit vector of each text."""
-        with threadpool_limits(limits=1, user_api="blas"):
-            return bert.encode(self.source, self.shape, [self.tokenizer.encode(text).ids for text in texts])
+        return bert.encode(self.source, self.shape, [self.tokenizer.encode(text).ids for text in texts])
 
     def texts(self) -> tuple[str, ...]:
         """The golden texts for this model: none longer than it takes, the last as long as it takes."""
@@ -109,9 +107,22 @@ def of_gguf(header: GgufHeader, info: WeightsInfo) -> GoldenSet:
 def encoder_of(header: GgufHeader, info: WeightsInfo) -> Encoder:
     """The reference encoder over a GGUF of architecture ``bert``. Raises NoReferenceError."""
     _require_known(header, _BERT_TENSORS)
+    tokenizer, source = from_gguf(header), GgufTensors.of(header)
+    expected = bert_shapes(
+        vocabulary=info.vocabulary,
+        positions=info.context_length,
+        token_types=(source.shape("token_types.weight") or (1,))[0],
+        width=info.embedding_length,
+        inner=info.feed_forward_length,
+        layers=info.layers,
+    )
+    optional = {name for name in expected if name.endswith(".bias") or name == "token_types.weight"}
+    _require_shapes(source, expected, optional)
+    if info.embedding_length % info.heads:
+        raise BadInputError("weights.damaged", path=info.path, detail=f"heads = {info.heads}")
     epsilon = _real(header, "bert.attention.layer_norm_epsilon", 1e-12)
     shape = bert.BertShape(info.layers, info.heads, epsilon, str(info.pooling))
-    return Encoder(from_gguf(header), GgufTensors.of(header), shape, info.context_length)
+    return Encoder(tokenizer, source, shape, info.context_length)
 
 
 def chat_set(header: GgufHeader, info: WeightsInfo, reference: str) -> GoldenSet:
@@ -120,8 +131,7 @@ def chat_set(header: GgufHeader, info: WeightsInfo, reference: str) -> GoldenSet
     model = llama.Llama(GgufTensors.of(header), llama_shape(header, info))
     stop = _stop_tokens(header, tokenizer)
     chats = [chat for chat in golden_texts().chats if _understands(header, chat)]
-    with threadpool_limits(limits=1, user_api="blas"):
-        asked = [_ask(model, tokenizer, chat, stop) for chat in chats]
+    asked = [_ask(model, tokenizer, chat, stop) for chat in chats]
     kept = [(chat, clear) for chat, clear in asked if clear >= SHORTEST_PREFIX]
     if not kept:
         raise NoReferenceError("weights.golden.unclear")
@@ -136,14 +146,32 @@ def llama_shape(header: GgufHeader, info: WeightsInfo) -> llama.LlamaShape:
         raise NoReferenceError("weights.golden.size")
     if header.fields.get("llama.rope.scaling.type", "none") != "none":
         raise NoReferenceError("weights.golden.architecture")
-    rope_size = header.fields.get("llama.rope.dimension_count", info.embedding_length // info.heads)
+    size = _whole(header, "llama.attention.key_length", info.embedding_length // info.heads)
+    rope_size = _whole(header, "llama.rope.dimension_count", size)
+    if info.heads % info.kv_heads or not 0 < rope_size <= size or rope_size % 2:
+        detail = f"heads = {info.heads}/{info.kv_heads}, rope = {rope_size}/{size}"
+        raise BadInputError("weights.damaged", path=info.path, detail=detail)
+    expected = llama_shapes(
+        vocabulary=info.vocabulary,
+        width=info.embedding_length,
+        inner=info.feed_forward_length,
+        layers=info.layers,
+        query=info.heads * size,
+        key=info.kv_heads * size,
+    )
+    source = GgufTensors.of(header)
+    if source.has("output.weight"):
+        expected["output.weight"] = expected["token_embd.weight"]
+    if source.has("rope_freqs.weight"):
+        expected["rope_freqs.weight"] = (rope_size // 2,)
+    _require_shapes(source, expected, set())
     return llama.LlamaShape(
         layers=info.layers,
         heads=info.heads,
         kv_heads=info.kv_heads,
         epsilon=_real(header, "llama.attention.layer_norm_rms_epsilon", 1e-5),
         rope_base=_real(header, "llama.rope.freq_base", 10000.0),
-        rope_size=rope_size if isinstance(rope_size, int) else 0,
+        rope_size=rope_size,
     )
 
 
@@ -176,6 +204,17 @@ def _require_known(header: GgufHeader, known: frozenset[str]) -> None:
         base = parts[2] if parts[0] == "blk" and len(parts) > 3 else parts[0]
         if base not in known or (known is _LLAMA_TENSORS and parts[-1] != "weight"):
             raise NoReferenceError("weights.golden.architecture")
+
+
+def _require_shapes(source: GgufTensors, expected: Shapes, optional: set[str]) -> None:
+    """What the formulas use is there in its shape; ``optional`` tensors may be missing."""
+    wanted = {name: shape for name, shape in expected.items() if source.has(name) or name not in optional}
+    require_shapes(source.header.path, wanted, source.shape)
+
+
+def _whole(header: GgufHeader, key: str, default: int) -> int:
+    value = header.fields.get(key, default)
+    return value if type(value) is int else default
 
 
 def _real(header: GgufHeader, key: str, default: float) -> float:

@@ -77,8 +77,8 @@ def folder_key(root: Path, store: Store, progress: Progress) -> dict[str, object
 def import_folder(root: Path, quantization: str, name: str, out: Path, *, progress: Progress) -> Imported:
     """Write ``out/<name>-<QUANTIZATION>.gguf`` and make its golden set. Raises BadInputError."""
     folder = read_folder(root)
+    tensors = open_tensors(folder)  # first: it proves the sizes that config.json claims
     vocabulary = read_vocabulary(folder)
-    tensors = open_tensors(folder)
     encoder = _encoder(folder, tensors)
     with progress.task(text("weights.step.golden", name=name)), refusals(folder.model):
         reference = "BERT encoder in numpy, float32, from the unquantized safetensors; tokens from tokenizer.json"

@@ -30,6 +30,8 @@ _STARTS = (
 def require_gguf(path: Path) -> None:
     """Return only if the file starts like a GGUF; else raise BadInputError that says what it is instead."""
     try:
+        if not path.exists():
+            raise BadInputError("file.missing", path=str(path))
         if not path.is_file():
             raise BadInputError("weights.not_gguf", path=str(path), kind=text("weights.kind.special"))
         if path.stat().st_size == 0:

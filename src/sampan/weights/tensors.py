@@ -51,8 +51,9 @@ def tensor_files(folder: Path) -> tuple[Path, ...]:
         names = ["model.safetensors"] if (folder / "model.safetensors").is_file() else []
     if not names:
         pickles = sorted(path.name for path in folder.glob("*.bin"))
-        key = "weights.pickle_only" if pickles else "weights.no_tensors"
-        raise BadInputError(key, path=str(folder), files=", ".join(pickles))
+        if pickles:
+            raise BadInputError("weights.pickle_only", path=str(folder), files=", ".join(pickles))
+        raise BadInputError("weights.no_tensors", path=str(folder))
     files = tuple(inside(folder, name) for name in names)
     for file in files:
         if not file.is_file():

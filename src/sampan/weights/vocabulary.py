@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from sampan.weights.files import member, read_object
 from sampan.weights.folder import ModelFolder
 
 _UNUSED_SCORE = -10000.0
+_MERGING = {"WhitespaceSplit", "Strip", "Replace"}  # steps by which several blanks count as one
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,16 @@ def _unigram(tokenizer: dict[str, object], folder: ModelFolder, path: Path) -> V
         special=special,
         scores=tuple(scores),
         charsmap=_charsmap(tokenizer, path),
+        merge_spaces=bool(_MERGING & {step.get("type") for step in _steps(tokenizer)}),
     )
+
+
+def _steps(tokenizer: dict[str, object]) -> Iterator[dict[str, object]]:
+    """Every normalizer and pre-tokenizer, also those within a sequence."""
+    for part, inner in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
+        outer = member(tokenizer, part)
+        steps = outer.get(inner)
+        yield from (step for step in (outer, *(steps if isinstance(steps, list) else ())) if isinstance(step, dict))
 
 
 def _pieces(vocab: object, path: Path) -> list[tuple[str, float]]:
@@ -165,10 +176,8 @@ def _special(ids: dict[str, int], names: dict[str, str], path: Path) -> dict[str
 
 def _charsmap(tokenizer: dict[str, object], path: Path) -> bytes:
     """SentencePiece's precompiled normalizer, also within a sequence; empty where there is none."""
-    normalizer = member(tokenizer, "normalizer")
-    steps = normalizer.get("normalizers")
-    for step in [normalizer, *(steps if isinstance(steps, list) else [])]:
-        if isinstance(step, dict) and step.get("type") == "Precompiled":
+    for step in _steps(tokenizer):
+        if step.get("type") == "Precompiled":
             try:
                 raw = base64.b64decode(str(step.get("precompiled_charsmap") or ""), validate=True)
             except (binascii.Error, ValueError) as error:

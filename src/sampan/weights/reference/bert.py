@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sampan.weights.reference import one_thread
 from sampan.weights.reference.tensors import Array, TensorSource
 
 _F = np.float32
@@ -31,10 +32,11 @@ def encode(source: TensorSource, shape: BertShape, batch: Sequence[Sequence[int]
 
     Layers are the outer loop: each is unpacked once, and only one is in memory.
     """
-    states = [_embed(source, ids, shape.epsilon) for ids in batch]
-    for layer in range(shape.layers):
-        block = _Block(source, layer, shape)
-        states = [block(state) for state in states]
+    with one_thread():
+        states = [_embed(source, ids, shape.epsilon) for ids in batch]
+        for layer in range(shape.layers):
+            block = _Block(source, layer, shape)
+            states = [block(state) for state in states]
     return [_unit(_pool(state, shape.pooling)) for state in states]
 
 

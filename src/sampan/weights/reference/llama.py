@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sampan.weights.reference import one_thread
 from sampan.weights.reference.tensors import Array, TensorSource
 
 _F = np.float32
@@ -48,6 +49,10 @@ class Llama:
 
     def greedy(self, prompt: Sequence[int], steps: int, stop: frozenset[int]) -> list[Choice]:
         """Continue ``prompt`` by at most ``steps`` tokens; a token of ``stop`` ends it and is not given."""
+        with one_thread():
+            return self._greedy(prompt, steps, stop)
+
+    def _greedy(self, prompt: Sequence[int], steps: int, stop: frozenset[int]) -> list[Choice]:
         caches = [_Cache() for _ in self._layers]
         logits = self._logits(list(prompt), 0, caches)
         position = len(prompt)

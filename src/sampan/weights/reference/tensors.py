@@ -49,6 +49,10 @@ class GgufTensors:
         """See TensorSource."""
         return name in self.index
 
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Rows first; None where there is no such tensor."""
+        return self.index[name].shape[::-1] if name in self.index else None
+
     def get(self, name: str) -> Array:
         """See TensorSource."""
         tensor = self._info(name)

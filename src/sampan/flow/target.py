@@ -117,11 +117,11 @@ def _pid_file(name: str) -> Iterator[Path]:
         (folder / PID_FILE).unlink(missing_ok=True)
 
 
-def selftest(bundle: Path, url: str | None) -> SelfTest:
+def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
     """Put the golden questions to the running service. Raises ServiceError where it cannot be asked."""
     from sampan.gateway.selftest import selftest as run
 
-    return run(url or _own_url(bundle), read_golden(bundle))
+    return run(url or _own_url(bundle), read_golden(bundle), once=once)
 
 
 def _own_url(bundle: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 LIBRARIES = "lib/sys"  # of runtime/: the shared libraries, flat
 LOADER = f"{LIBRARIES}/ld.so"
+PYTHON = "3.11"  # the private Python's version; the launcher has it built in
 
 
 def python_command(tree: str, version: str) -> tuple[str, ...]:

@@ -86,6 +86,10 @@ class Store(Protocol):
         """A folder that survives an interruption, for work that can be continued (a build tree)."""
         ...
 
+    def locked(self, name: str) -> AbstractContextManager[None]:
+        """Hold ``name`` against other processes while the block runs; the kernel frees it when we die."""
+        ...
+
 
 class Fetcher(Protocol):
     """Downloads, each pinned by its SHA-256; served from the store when it is there already."""

@@ -1,0 +1,11 @@
+# Cross compilation with `zig cc`. SAMPAN_ZIG, SAMPAN_TARGET, SAMPAN_PROCESSOR and SAMPAN_FLOOR come from the command line.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${SAMPAN_PROCESSOR})
+set(CMAKE_C_COMPILER ${SAMPAN_ZIG} cc)
+set(CMAKE_CXX_COMPILER ${SAMPAN_ZIG} c++)
+set(CMAKE_C_COMPILER_TARGET ${SAMPAN_TARGET})
+set(CMAKE_CXX_COMPILER_TARGET ${SAMPAN_TARGET})
+
+# Checks compile and do not link: the first link builds the C and C++ libraries, a minute of work for each check's flags.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SAMPAN_ZIG SAMPAN_TARGET SAMPAN_PROCESSOR)

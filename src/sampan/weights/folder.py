@@ -6,12 +6,12 @@ folder asks for beyond that is refused by name instead of giving wrong vectors.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.errors import BadInputError
-from sampan.weights.files import inside, integer, member, read_json, read_object, read_text
+from sampan.weights.files import inside, integer, read_object
+from sampan.weights.model_card import licence_of, modules_of, pooling_of, prompts_of, sentence_config_of
 
 _CLASSES = {  # class name in config.json -> is it XLM-R
     "BertModel": False,
@@ -20,15 +20,6 @@ _CLASSES = {  # class name in config.json -> is it XLM-R
     "XLMRobertaForMaskedLM": True,
 }
 _GELU = frozenset({"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"})
-_POOLINGS = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_lasttoken": "last",
-}
-_POOLING_NAMES = {"mean": "mean", "cls": "cls", "lasttoken": "last"}
-_PASSAGE_PROMPTS, _QUERY_PROMPTS = ("passage", "document"), ("query",)
-_FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
-_LICENCE = re.compile(r"^license:[ \t]*(?:\n?[ \t]*-[ \t]*)?[\"']?([A-Za-z0-9.+_-]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -67,15 +58,15 @@ class ModelFolder:
 
 def read_folder(root: Path) -> ModelFolder:
     """Read and check the folder's descriptions. Raises BadInputError."""
-    modules = _modules(root)
+    modules = modules_of(root)
     model = inside(root, modules["Transformer"]) if modules.get("Transformer") else root
     path = model / "config.json"
     if not path.is_file():
         raise BadInputError("weights.no_config", path=str(model))
     config = read_object(path)
     pad = _pad_token_id(config, path) if _is_xlm_roberta(config, path) else None
-    sentence = _sentence_config(model)
-    query, passage = _prompts(root)
+    sentence = sentence_config_of(model)
+    query, passage = prompts_of(root)
     _require_supported(config, path)
     return ModelFolder(
         root=root,
@@ -90,32 +81,14 @@ def read_folder(root: Path) -> ModelFolder:
         token_types=integer(config, "type_vocab_size", path),
         epsilon=_epsilon(config, path),
         pad_token_id=pad,
-        pooling=_pooling(inside(root, modules["Pooling"])) if "Pooling" in modules else "mean",
+        pooling=pooling_of(inside(root, modules["Pooling"])) if "Pooling" in modules else "mean",
         normalize="Normalize" in modules or not modules,
         longest_text=integer(sentence, "max_seq_length", model) if sentence.get("max_seq_length") else None,
         lowercase=sentence.get("do_lower_case") is True,
-        licence=_licence(root),
+        licence=licence_of(root),
         query_prefix=query,
         passage_prefix=passage,
     )
-
-
-def _modules(root: Path) -> dict[str, str]:
-    """sentence-transformers' steps: the last word of the type -> folder; empty for a plain Hugging Face folder."""
-    path = root / "modules.json"
-    if not path.is_file():
-        return {}
-    entries = read_json(path)
-    found: dict[str, str] = {}
-    for entry in entries if isinstance(entries, list) else [None]:
-        kind, folder = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
-        if not isinstance(kind, str) or not isinstance(folder, str):
-            raise BadInputError("weights.config", path=str(path), detail=repr(entry)[:80])
-        name = kind.rpartition(".")[2]
-        if name not in ("Transformer", "Pooling", "Normalize"):
-            raise BadInputError("weights.unsupported", path=str(path), what="module", value=name)
-        found[name] = folder
-    return found
 
 
 def _is_xlm_roberta(config: dict[str, object], path: Path) -> bool:
@@ -160,38 +133,3 @@ def _epsilon(config: dict[str, object], path: Path) -> float:
     if not isinstance(value, int | float) or not 0 < value < 1:
         raise BadInputError("weights.config", path=str(path), detail=f"layer_norm_eps = {value!r}")
     return float(value)
-
-
-def _pooling(folder: Path) -> str:
-    path = folder / "config.json"
-    config = read_object(path)
-    chosen = [name for key, name in _POOLINGS.items() if config.get(key) is True]
-    named = _POOLING_NAMES.get(str(config.get("pooling_mode")))
-    if not chosen and named:
-        return named
-    others = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
-    if len(chosen) != 1 or len(others) != 1:
-        raise BadInputError("weights.unsupported", path=str(path), what="pooling", value=", ".join(others) or "-")
-    return chosen[0]
-
-
-def _sentence_config(model: Path) -> dict[str, object]:
-    path = model / "sentence_bert_config.json"
-    return read_object(path) if path.is_file() else {}
-
-
-def _prompts(root: Path) -> tuple[str, str]:
-    """The prefixes that the model wants before a query and before a passage."""
-    path = root / "config_sentence_transformers.json"
-    prompts = member(read_object(path), "prompts") if path.is_file() else {}
-    words = {name: value for name, value in prompts.items() if isinstance(value, str)}
-    query = next((words[name] for name in _QUERY_PROMPTS if name in words), "")
-    return query, next((words[name] for name in _PASSAGE_PROMPTS if name in words), "")
-
-
-def _licence(root: Path) -> str | None:
-    """The licence that the model card's front matter names."""
-    path = root / "README.md"
-    front = _FRONT_MATTER.match(read_text(path)) if path.is_file() else None
-    found = _LICENCE.search(front.group(1)) if front else None
-    return found.group(1) if found else None

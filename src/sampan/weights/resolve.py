@@ -24,7 +24,7 @@ from sampan.weights.facts import golden_texts
 from sampan.weights.facts import ready as known_ready
 from sampan.weights.gguf_checks import architecture_of, refuse_split, require_finite
 from sampan.weights.gguf_header import read_header
-from sampan.weights.golden import of_gguf
+from sampan.weights.golden_gguf import of_gguf
 from sampan.weights.importing import AUTO, folder_key, import_folder
 from sampan.weights.quantize import QUANTIZATIONS
 from sampan.weights.reference.tokenizer import NoReferenceError, refusals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.fakes import tiny_models
 from tests.fakes.fetchers import OneFileFetcher
 from tests.unit.weights.conftest import Resolve
 
+import sampan.weights
 from sampan.edge.progress import SilentProgress
 from sampan.edge.store import DiskStore
 from sampan.errors import BadInputError, UsageError
@@ -99,3 +101,12 @@ def test_golden_texts_cover_what_breaks_tokenizers() -> None:
 def test_every_reason_for_a_missing_golden_set_has_words() -> None:
     for reason in ("architecture", "tokenizer", "size", "unclear"):
         assert f"weights.golden.{reason}" in catalogue()
+
+
+def test_every_text_of_the_stage_is_in_the_catalogue() -> None:
+    source = "".join(path.read_text("utf-8") for path in Path(sampan.weights.__file__).parent.rglob("*.py"))
+    keys = set(re.findall(r'text\("(weights\.[a-z_.0-9]+)"', source))
+    keys |= {f"weights.damage.{name}" for name in re.findall(r'require\([^"]+, "([a-z_]+)"', source)}
+    keys |= {f"weights.kind.{kind}" for kind in re.findall(r'b"[^"]+", "([a-z0-9_]+)"\)', source)}
+    assert len(keys) > 20
+    assert keys <= set(catalogue())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.fakes import tiny_models
 
-from sampan.weights import golden
+from sampan.weights import golden_gguf
 from sampan.weights.describe import Origin, describe
 from sampan.weights.folder import read_folder
 from sampan.weights.folder_tensors import open_tensors
@@ -53,7 +53,7 @@ def test_a_stop_token_ends_the_continuation(tmp_path: Path) -> None:
 
 def _llama(header: GgufHeader) -> Llama:
     info = describe(header, "llama", Origin("tiny", "tiny", "gguf", "0"))
-    return Llama(GgufTensors.of(header), golden.llama_shape(header, info))
+    return Llama(GgufTensors.of(header), golden_gguf.llama_shape(header, info))
 
 
 @pytest.mark.parametrize(

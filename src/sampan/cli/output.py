@@ -36,9 +36,13 @@ def wants_json() -> bool:
     return _state["json"]
 
 
+_LOG_WIDTH = 160  # columns where there is no terminal that knows better: a hash and its label in one line
+
+
 def console() -> Console:
     """Standard output, for results."""
-    return Console(highlight=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _LOG_WIDTH
+    return Console(highlight=False, soft_wrap=True, width=width)
 
 
 def error_console() -> Console:

@@ -12,7 +12,9 @@ from sampan.cli.sizes import show_size
 
 if TYPE_CHECKING:
     from sampan.flow.ship import Shipped, StageDone
-    from sampan.spec.artefacts import Package
+    from sampan.spec.artefacts import Package, Rehearsal
+
+_GOLDEN = "golden-"
 
 Rows = list[tuple[str, ...]]
 
@@ -87,13 +89,23 @@ def measured_rows(shipped: Shipped) -> Rows:
         (i18n.text("row.audit"), _audit(shipped.audit)),
         (i18n.text("row.rehearsal"), _rehearsal(shipped.rehearsal)),
     ]
-    for check in shipped.rehearsal.checks:
-        rows.append(("", f"{'✓' if check.ok else '✗'} {check.name}: {check.detail}"))
+    for name, detail, ok in check_lines(shipped.rehearsal):
+        rows.append(("", f"{'✓' if ok else '✗'} {name}: {detail}"))
     for timing in shipped.rehearsal.timings:
         rows.append(("", i18n.text("row.timing", name=timing.name, seconds=f"{timing.seconds:.1f}")))
     total = sum(done.seconds for done in shipped.stages)
     rows.append((i18n.text("row.total"), f"{total:.1f} s"))
     return rows
+
+
+def check_lines(rehearsal: Rehearsal) -> list[tuple[str, str, bool]]:
+    """(name, detail, ok) of each check; the golden answers that are right share one line."""
+    right = [check for check in rehearsal.checks if check.ok and check.name.startswith(_GOLDEN)]
+    lines = [(check.name, check.detail, check.ok) for check in rehearsal.checks if check not in right]
+    if right:
+        last = min(right, key=lambda check: check.detail)
+        lines.append(("golden", i18n.text("line.golden", count=len(right), worst=last.detail), True))
+    return lines
 
 
 def next_lines(package: Package) -> tuple[str, ...]:

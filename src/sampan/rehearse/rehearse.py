@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sampan import i18n
+from sampan.errors import BadInputError
 from sampan.rehearse import machine, sandbox, steps, transcript, verdict
 from sampan.rehearse.machine import MachineFacts, Refusal, Way
 from sampan.rehearse.script import Limits, Sandbox
@@ -34,8 +35,11 @@ def rehearse(
 
     ``folder`` is the bundle's folder, ``busybox`` a static BusyBox of the target's architecture, ``work`` a folder
     for temporary files; where the rehearsal fails, its whole output stays there as ``<folder>.log``. Never raises
-    because the bundle failed or this machine cannot rehearse: the status says so.
+    because the bundle failed or this machine cannot rehearse: the status says so. Raises BadInputError where
+    ``folder`` is no bundle.
     """
+    if not (folder / "install.sh").is_file():
+        raise BadInputError("file.missing", path=str(folder / "install.sh"))
     way = machine.decide(profile, look(profile.arch))
     if isinstance(way, Refusal):
         return skipped(way, profile)

@@ -14,6 +14,8 @@ from sampan.rehearse.machine import Way
 
 USER = 1000  # numbers of the unprivileged user and its group; the root folder has no passwd file to name them
 HOME = "/home/sampan"
+_SMALLEST_PAGE = 4096  # bytes; x86-64's and so most workshops'
+_RESERVED = "0x4000000000"  # 256 GiB of addresses, no memory
 
 
 @dataclass(frozen=True)
@@ -121,14 +123,18 @@ def command(box: Sandbox) -> tuple[str, ...]:
 
 def environment(box: Sandbox) -> dict[str, str]:
     """Every variable that the sandbox's processes start with."""
-    qemu = {"QEMU_CPU": box.way.cpu.qemu, "QEMU_PAGESIZE": str(box.page_size)} if box.way.cpu.emulated else {}
-    return {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": HOME,
-        "LANG": "C",
-        "SAMPAN_LANG": i18n.language(),
-        **qemu,
-    }
+    plain = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": HOME, "LANG": "C", "SAMPAN_LANG": i18n.language()}
+    return {**plain, **_emulator(box.way.cpu.qemu, box.page_size)} if box.way.cpu.emulated else plain
+
+
+def _emulator(cpu: str, page_size: int) -> dict[str, str]:
+    """The emulator's settings; it hands them on to every program that a program starts."""
+    wanted = {"QEMU_CPU": cpu, "QEMU_PAGESIZE": str(page_size)}
+    if page_size > _SMALLEST_PAGE:
+        # Where the target's pages are larger than this machine's, qemu 7.2 may choose addresses for mmap that are not
+        # aligned to them, and then refuses: 7 % of the engine's starts died so. In a range of its own none did.
+        wanted["QEMU_RESERVED_VA"] = _RESERVED
+    return wanted
 
 
 def _with_variables(values: Mapping[str, object], script: str) -> str:

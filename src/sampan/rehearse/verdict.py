@@ -87,7 +87,7 @@ def _steps(record: Record, plan: Plan, way: Way) -> Iterable[_Judged]:
     words = log.output if log else ()
     for step in record.steps:
         if step.name in ("install", "status"):
-            yield _ended(step, step.output, way)
+            yield _ended(step, (), way)
         elif step.name == "serve":
             yield _served(step, words, plan, way)
         elif step.name == "models":
@@ -100,17 +100,24 @@ def _steps(record: Record, plan: Plan, way: Way) -> Iterable[_Judged]:
             yield _rest(step)
 
 
-def _ended(step: Step, words: Sequence[str], way: Way) -> _Judged:
-    """A command that must end with 0."""
-    check = Check(step.name, step.ok, f"exit code {step.result}" if step.result else "did not end")
-    return _Judged(check, None if step.ok else _why(step, words, way))
+def _ended(step: Step, log: Sequence[str], way: Way) -> _Judged:
+    """A command that must end with 0; the service's log may know why it did not."""
+    check = Check(step.name, step.ok, _outcome(step))
+    return _Judged(check, None if step.ok else _why(step, log, way))
 
 
-def _why(step: Step, words: Sequence[str], way: Way) -> Failure:
-    """The cause of a command's end, the telling ones first."""
-    values = (("step", step.name), ("last", last_words(words)))
+def _outcome(step: Step) -> str:
+    if step.result == "late":
+        return "not ready in time"
+    return f"exit code {step.result}" if step.result else "did not end"
+
+
+def _why(step: Step, log: Sequence[str], way: Way) -> Failure:
+    """The cause of a command's end, the telling ones first. Its own words count before the log's."""
+    words = (*step.output, *log)
+    values = (("step", step.name), ("last", last_words(step.output or log)))
     killed_by = emulator_signal(words) or (None if step.result == _TIMEOUT_KILL else step.signal)
-    if killed_by == signal.SIGILL or any("SIGILL" in line for line in words):
+    if killed_by == signal.SIGILL or any("signal SIGILL" in line for line in words):
         return Failure("illegal-instruction", (("cpu", way.cpu.name), *values))
     if killed_by:
         return Failure("signal", (("signal", _signal_name(killed_by)), *values))
@@ -128,7 +135,7 @@ def _signal_name(number: int) -> str:
 
 def _served(step: Step, words: Sequence[str], plan: Plan, way: Way) -> _Judged:
     if not step.ok:
-        return _Judged(Check("start", False, step.result or "did not end"), _why(step, words, way))
+        return _Judged(Check("start", False, _outcome(step)), _why(step, words, way))
     variant = variant_taken(words, [item.name for item in plan.variants])
     return _Judged(Check("start", True, f"ready, variant {variant}" if variant else "ready"))
 
@@ -160,7 +167,7 @@ def _golden(step: Step, log: Sequence[str], way: Way) -> Iterable[_Judged]:
     data = _json(step.output)
     embeddings, chats = _results(data, "embeddings"), _results(data, "chats")
     if not embeddings and not chats:
-        yield _ended(step, (*step.output, *log) if step.result != "0" else ("no golden answers",), way)
+        yield _ended(step, log, way)
         if step.ok:
             yield _Judged(Check("golden", False, "nothing was compared"), Failure("golden-none"))
         return
@@ -169,7 +176,7 @@ def _golden(step: Step, log: Sequence[str], way: Way) -> Iterable[_Judged]:
     for number, result in enumerate(chats, start=1):
         yield _compared(f"golden-chat-{number}", result, "{:.0f} characters equal, needed {:.0f}")
     if not step.ok:
-        yield _ended(step, (*step.output, *log), way)
+        yield _ended(step, log, way)
 
 
 def _results(data: Any, name: str) -> list[dict[str, Any]]:
@@ -186,7 +193,7 @@ def _compared(name: str, result: dict[str, Any], form: str) -> _Judged:
 
 
 def _stopped(step: Step, log: Sequence[str]) -> _Judged:
-    check = Check("stop", step.ok, f"exit code {step.result}" if step.result else "did not end")
+    check = Check("stop", step.ok, _outcome(step))
     values = (("code", step.result), ("last", last_words(log)))
     return _Judged(check, None if step.ok else Failure("stop", values))
 

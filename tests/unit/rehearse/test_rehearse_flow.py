@@ -9,7 +9,7 @@ from tests.unit.rehearse.outputs import good, lines, selftest, step
 
 from sampan import i18n
 from sampan.edge.progress import SilentProgress
-from sampan.errors import ExitCode, MissingToolError, RehearsalError
+from sampan.errors import BadInputError, ExitCode, MissingToolError, RehearsalError
 from sampan.rehearse.machine import MachineFacts, Registration
 from sampan.rehearse.rehearse import rehearse
 from sampan.rehearse.session import session
@@ -125,6 +125,13 @@ def test_a_sandbox_that_cannot_be_made_is_no_fault_of_the_bundle(tmp_path: Path)
     assert found.status == "skipped"
     assert "mount: permission denied" in found.reason
     assert "--privileged" in found.reason
+
+
+def test_a_folder_that_is_no_bundle_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "mini-1").mkdir()
+    with pytest.raises(BadInputError) as caught:
+        run(tmp_path, printing())
+    assert (caught.value.key, caught.value.exit_code) == ("file.missing", ExitCode.BAD_INPUT)
 
 
 def test_without_root_it_says_so_and_starts_nothing(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_command_line_of_an_emulated_target() -> None:
     assert shlex.join(script.command(box(emulated()))) == (
         "setpriv --pdeathsig KILL unshare --mount --pid --net --ipc --uts --fork --kill-child "
         "env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/sampan LANG=C SAMPAN_LANG=en "
-        "QEMU_CPU=cortex-a76 QEMU_PAGESIZE=65536 sh /work/box/sandbox.sh"
+        "QEMU_CPU=cortex-a76 QEMU_PAGESIZE=65536 QEMU_RESERVED_VA=0x4000000000 sh /work/box/sandbox.sh"
     )
 
 

@@ -90,6 +90,16 @@ def test_an_illegal_instruction_is_called_that(result: str, log: list[str]) -> N
     assert "illegal instruction under cortex-a76" in text
 
 
+def test_a_hint_that_names_a_signal_is_not_that_signal() -> None:
+    log = [
+        "Error: The engine ended before it was ready: signal SIGABRT.",
+        "Next: SIGILL means that this CPU lacks it.",
+    ]
+    text = reason(verdict(serve=step("serve", result="11"), log=step("log", output=log)))
+    assert "illegal instruction" not in text
+    assert "SIGABRT" in text
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

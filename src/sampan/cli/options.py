@@ -37,7 +37,7 @@ Target = Annotated[
     typer.Option("--target", "-t", help=i18n.text("cli.opt.target"), autocompletion=target_names, metavar="T"),
 ]
 Weights = Annotated[str, typer.Option("--weights", "-w", help=i18n.text("cli.opt.weights"), metavar="W")]
-Quantization = Annotated[str, typer.Option("--quant", help=i18n.text("cli.opt.quant"))]
+Quantization = Annotated[str, typer.Option("--quant", "--quantization", help=i18n.text("cli.opt.quant"))]
 Name = Annotated[str | None, typer.Option("--name", "-n", help=i18n.text("cli.opt.name"))]
 Release = Annotated[int, typer.Option("--release", min=1, help=i18n.text("cli.opt.release"))]
 Out = Annotated[Path, typer.Option("--out", "-o", help=i18n.text("cli.opt.out"), file_okay=False)]

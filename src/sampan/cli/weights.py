@@ -38,6 +38,6 @@ def weights(
         (i18n.text("row.tokenizer"), f"{info.tokenizer}, {info.vocabulary}"),
         (i18n.text("row.pooling"), info.pooling or "-"),
         (i18n.text("row.licence"), info.licence or i18n.text("word.unknown")),
-        (i18n.text("row.golden"), info.golden_path or i18n.text("cli.weights.no-golden")),
+        (i18n.text("row.golden"), info.golden_path or i18n.text(info.golden_note or "cli.weights.no-golden")),
     ]
     output.print_value(info, lambda: output.facts_table(info.name, rows))

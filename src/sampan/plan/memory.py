@@ -72,8 +72,11 @@ def _compute(weights: WeightsInfo, settings: EngineSettings) -> MemoryRow:
 
 
 def _output(weights: WeightsInfo, settings: EngineSettings) -> MemoryRow:
-    why = f"4 B × {settings.slots} × {weights.vocabulary} V"
-    return MemoryRow("memory.output", 4 * settings.slots * weights.vocabulary, why)
+    """Grows to this at the first full pass and stays; see the source in the data."""
+    outputs = max(settings.slots, settings.ubatch) if settings.embedding else settings.slots
+    width = weights.vocabulary + (weights.embedding_length if settings.embedding else 0)
+    why = f"4 B × {outputs} × ({weights.vocabulary} V + {width - weights.vocabulary} E)"
+    return MemoryRow("memory.output", 4 * outputs * width, why)
 
 
 def _vocabulary(weights: WeightsInfo, facts: dict[str, Any]) -> MemoryRow:

@@ -28,26 +28,27 @@ def candidates(
         raise UsageError(
             "plan.max-tokens", asked=options.max_tokens, trained=weights.context_length, model=weights.name
         )
-    if weights.task == "chat":
-        return _chat(weights, options, threads, memory_known=memory_known)
-    return _embedding(weights, options, threads)
+    form = _chat if weights.task == "chat" else _embedding
+    return form(weights, options, threads, memory_known=memory_known)
 
 
-def promised_tokens(weights: WeightsInfo, options: PlanOptions) -> int | None:
-    """The longest input to be accepted, where it does not depend on memory: asked for, or the model's own."""
+def longest_input(weights: WeightsInfo, options: PlanOptions) -> int:
+    """Tokens of the longest text that an embedding service should accept: as asked for, else the model's own."""
     if options.max_tokens is not None:
         return options.max_tokens
-    if weights.task == "chat":
-        return None
-    longest: int = table("plan.toml")["embedding"]["longest"]
-    return weights.context_length if memory.is_encoder(weights) else min(weights.context_length, longest)
+    decoders: int = table("plan.toml")["embedding"]["longest"]
+    return weights.context_length if memory.is_encoder(weights) else min(weights.context_length, decoders)
 
 
-def _embedding(weights: WeightsInfo, options: PlanOptions, threads: int) -> Iterator[EngineSettings]:
+def _embedding(
+    weights: WeightsInfo, options: PlanOptions, threads: int, *, memory_known: bool
+) -> Iterator[EngineSettings]:
     facts: Table = table("plan.toml")["embedding"]
-    longest = promised_tokens(weights, options) or facts["longest"]
-    sizes = (max(longest, facts["pass_tokens"]), max(longest, facts["pass_tokens"] // 2), longest)
-    for size in dict.fromkeys(_padded(size) for size in sizes):
+    lengths = [longest_input(weights, options)]
+    if memory_known and options.max_tokens is None:
+        lengths += [each for each in facts["lengths"] if each < lengths[0]]
+    sizes = [max(each, facts["pass_tokens"]) for each in lengths] + lengths[-1:]
+    for size in dict.fromkeys(_padded(each) for each in sizes):
         yield EngineSettings(
             context=size,
             batch=size,

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.fakes.models import MINILM, SMOLLM2
 
 from sampan.plan.planner import make_plan
 from sampan.spec import codec
 from sampan.spec.weights import WeightsInfo
 from sampan.survey import known
-from tests.fakes.models import MINILM, SMOLLM2
 
 PLANS = Path(__file__).parents[2] / "data" / "plans"
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from sampan import i18n
 from sampan.audit import closure, rules
-from sampan.audit.closure import Closure
-from sampan.audit.families import arch, ceilings, loader, pages
-from sampan.audit.families import closure as libraries
+from sampan.audit.families import JUDGES, arch
 from sampan.audit.gather import Gathered, gather
 from sampan.audit.world import World, fits
 from sampan.errors import IncompatibleError
@@ -19,8 +17,6 @@ from sampan.spec.artefacts import AuditReport, Finding
 from sampan.spec.ports import Progress
 from sampan.spec.target import TargetProfile
 
-Judge = Callable[[str, World, Closure], Iterator[Finding]]
-_FAMILIES: tuple[Judge, ...] = (loader.judge, ceilings.judge, libraries.judge, pages.judge)
 _SEVERITIES = ("error", "warning", "info")
 
 
@@ -73,7 +69,7 @@ def judge(world: World, found: Gathered) -> tuple[Finding, ...]:
         findings += foreign
         facts = world.files[path]
         if not foreign and fits(facts, world.arch):  # of a foreign file the other rules would only repeat that
-            findings += [finding for family in _FAMILIES for finding in family(path, world, served)]
+            findings += [finding for each in JUDGES for finding in each(path, world, served)]
     return tuple(sorted(findings, key=_worst_first))
 
 

@@ -8,7 +8,7 @@ not used.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,15 +33,21 @@ def is_elf(path: Path) -> bool:
         return stream.read(len(MAGIC)) == MAGIC
 
 
-def read(path: Path) -> ElfFacts | Damaged:
-    """What the file says of itself. Raises OSError only, never for what is in the file."""
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        try:
-            return _read(data)
-        except Broken as error:
-            return Damaged(str(error))
-        except _INVALID as error:
-            return Damaged(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+def read(path: Path, readers: Iterable[Callable[[Path, ElfFacts], ElfFacts]] = ()) -> ElfFacts | Damaged:
+    """What the file says of itself, ``readers`` (see ``families``) included.
+
+    Raises OSError only, never for what is in the file.
+    """
+    try:
+        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            facts = _read(data)
+        for reader in readers:
+            facts = reader(path, facts)
+        return facts
+    except Broken as error:
+        return Damaged(str(error))
+    except _INVALID as error:
+        return Damaged(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 def _read(data: mmap.mmap) -> ElfFacts:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sampan.audit import elf, paths
 from sampan.audit.facts import Damaged, ElfFacts
+from sampan.audit.families import READERS, Reader
 from sampan.audit.rules import ArchRules, Rules
 from sampan.errors import BadInputError
 from sampan.spec import layout
@@ -81,7 +82,7 @@ def _take(found: Gathered, path: str, shown: str) -> None:
     if path in found.shown:
         return
     found.files_read += 1
-    facts = _read(path)
+    facts = _read(path, READERS)
     if facts is not None:
         found.shown[path] = shown.encode("utf-8", "backslashreplace").decode()
         _keep(found, path, facts)
@@ -102,10 +103,10 @@ def _keep(found: Gathered, path: str, facts: ElfFacts | Damaged) -> None:
         found.files[path] = facts
 
 
-def _read(path: str) -> ElfFacts | Damaged | None:
+def _read(path: str, readers: Iterable[Reader] = ()) -> ElfFacts | Damaged | None:
     """None where the file is not ELF."""
     try:
-        return elf.read(Path(path)) if elf.is_elf(Path(path)) else None
+        return elf.read(Path(path), readers) if elf.is_elf(Path(path)) else None
     except OSError as error:
         raise BadInputError("file.unreadable", path=path, detail=error.strerror) from error
 

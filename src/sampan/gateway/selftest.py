@@ -25,7 +25,8 @@ __all__ = ["SelfTest", "TextResult", "run_selftest", "selftest"]
 def selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
     """Ask the service at ``url`` (``http://host:port`` or ``unix:/path.sock``). Raises ServiceError.
 
-    ``once``: ask for each text in one batch only, not alone as well; for CPUs so slow that it matters.
+    ``once``: ask for each text in one batch only, not alone as well, and for no more of a continuation than is
+    compared; for CPUs so slow that it matters.
     """
     return asyncio.run(run_selftest(url, golden, once=once))
 
@@ -42,7 +43,7 @@ async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False) -> Se
             model=model,
             url=url,
             embeddings=await _embeddings(asker, model, golden, once) if golden.embeddings else (),
-            chats=tuple([await _chat(asker, model, chat, golden.minimum_prefix) for chat in golden.chats]),
+            chats=tuple([await _chat(asker, model, chat, golden.minimum_prefix, once) for chat in golden.chats]),
         )
 
 
@@ -56,8 +57,10 @@ async def _embeddings(asker: _Asker, model: str, golden: GoldenSet, once: bool) 
     )
 
 
-async def _chat(asker: _Asker, model: str, golden: GoldenChat, minimum: int) -> TextResult:
-    body = {"model": model, "prompt": golden.prompt, "temperature": 0, "max_tokens": _CHAT_TOKENS}
+async def _chat(asker: _Asker, model: str, golden: GoldenChat, minimum: int, once: bool) -> TextResult:
+    # A token is at least one byte, so as many tokens as the needed part has bytes are always enough.
+    tokens = len(golden.continuation[:minimum].encode()) if once else _CHAT_TOKENS
+    body = {"model": model, "prompt": golden.prompt, "temperature": 0, "max_tokens": tokens}
     data = await asker.ask("/v1/completions", body)
     try:
         answer = str(data["choices"][0]["text"])

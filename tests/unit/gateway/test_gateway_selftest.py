@@ -101,6 +101,13 @@ def test_a_chat_service_is_asked_for_continuations(short_folder: Path) -> None:
         assert [entry.ok for entry in selftest(running.url, golden).chats] == [True, False]
 
 
+def test_once_asks_for_no_more_of_a_continuation_than_is_compared(short_folder: Path) -> None:
+    with gateway(short_folder, CHAT_MODEL) as running:
+        golden = GoldenSet("m", "r", minimum_prefix=4, chats=(GoldenChat("once upon a time", "once upon"),))
+        assert selftest(running.url, golden, once=True).ok
+        assert running.fake.bodies[-1]["max_tokens"] == len("once")
+
+
 async def test_what_is_no_gateway_is_a_wrong_answer_over_a_unix_socket(short_folder: Path) -> None:
     async with fake_engine(short_folder, FakeLlamaServer(embeddings=True)):  # it has no /v1/models
         with pytest.raises(ServiceError) as caught:

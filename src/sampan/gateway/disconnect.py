@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import TypeVar
 
 from starlette.types import Receive
 
 T = TypeVar("T")
+# Most short texts are answered before: they need no watcher, which would cost as much as the rest of their handling.
+_WATCH_AFTER_SECONDS = 0.02
 
 
 class ClientGoneError(Exception):
@@ -21,21 +23,41 @@ async def unless_client_leaves(receive: Receive, work: Coroutine[object, object,
 
     The body must have been read: what ``receive`` gives after it is only ``http.disconnect``.
     """
-    task = asyncio.ensure_future(work)
-    watch = asyncio.ensure_future(_left(receive))
+    watcher = _Watcher(receive)
     try:
-        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientGoneError
+        return await work
+    except asyncio.CancelledError:
+        if watcher.client_left:
+            raise ClientGoneError from None
+        raise
     finally:
-        watch.cancel()
-        if not task.done():
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        watcher.end()
 
 
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+class _Watcher:
+    """Cancels the task that made it when the client leaves."""
+
+    def __init__(self, receive: Receive) -> None:
+        self.client_left = False
+        self._receive = receive
+        self._owner = asyncio.current_task()
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if self._owner is not None:
+            self.client_left = True
+            self._owner.cancel()
+
+    def end(self) -> None:
+        """Stop watching; a cancellation that was ours is taken back."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        if self.client_left and self._owner is not None and sys.version_info >= (3, 11):
+            self._owner.uncancel()

@@ -19,7 +19,7 @@ from sampan.gateway.engine import (
     EngineUnavailableError,
     InputTooLongError,
 )
-from sampan.gateway.upstream import Answer
+from sampan.gateway.exchange import Answer
 from sampan.spec.plan import EngineSettings
 
 # With HTTP 500: "input (600 tokens) is too large to process. increase the physical batch size (current batch

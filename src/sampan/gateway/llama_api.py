@@ -9,7 +9,8 @@ import orjson
 
 from sampan.gateway import llama_answers
 from sampan.gateway.engine import Embedded, Generation, TextOrTokens
-from sampan.gateway.upstream import Answer, UnixClient
+from sampan.gateway.exchange import Answer
+from sampan.gateway.upstream import UnixClient
 from sampan.spec.plan import EngineSettings
 
 _OK = 200

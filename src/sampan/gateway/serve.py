@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -108,6 +109,7 @@ class _Service:
         self._say(i18n.text("gateway.loading", **values))
         await self._engine.start()
         await self._engine.wait_ready(settings.start_seconds)
+        gc.freeze()  # what is loaded now stays: later collections need not look at it
         self._say(i18n.text("gateway.ready", url=f"{self._url}/v1", **values))
         notify.notify(notify.READY)
 

@@ -1,15 +1,15 @@
-"""The HTTP client to an engine on a Unix socket."""
+"""The HTTP client to an engine on a Unix socket: whole answers by ``exchange.py``, streams and probes by aiohttp."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
 from sampan.gateway.engine import EngineState, EngineTimeoutError, EngineUnavailableError
+from sampan.gateway.exchange import Answer, Exchange
 
 # cpp-httplib closes an idle connection after 5 s; ours are dropped well before, so none is used while it closes.
 _KEEP_ALIVE_SECONDS = 2.0
@@ -20,14 +20,6 @@ _CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A whole answer of the engine."""
-
-    status: int
-    body: bytes
-
-
 class UnixClient:
     """Sends JSON to one engine. ``state`` tells what to say of the engine where the connection fails."""
 
@@ -35,6 +27,7 @@ class UnixClient:
         self._socket = socket
         self._state = state
         self._seconds = seconds
+        self._exchange = Exchange(socket)
         self._session: aiohttp.ClientSession | None = None
 
     def _open(self) -> aiohttp.ClientSession:
@@ -55,15 +48,12 @@ class UnixClient:
 
     async def post(self, path: str, body: bytes) -> Answer:
         """The whole answer. Raises EngineUnavailableError, EngineTimeoutError."""
-        response = await self.open(path, body)
         try:
-            return Answer(response.status, await response.read())
-        except (asyncio.TimeoutError, TimeoutError) as error:  # before _LOST: aiohttp's is both
+            return await self._exchange.post(path, body, self._seconds)
+        except TimeoutError as error:  # before OSError: it is one
             raise EngineTimeoutError(self._seconds) from error
-        except _LOST as error:
+        except OSError as error:
             raise EngineUnavailableError(self._state()) from error
-        finally:
-            response.release()
 
     async def open(self, path: str, body: bytes) -> aiohttp.ClientResponse:
         """Headers have come, the body is still to be read. Raises EngineUnavailableError, EngineTimeoutError."""
@@ -107,6 +97,7 @@ class UnixClient:
 
     async def close(self) -> None:
         """Drop all connections."""
+        self._exchange.close()
         if self._session is not None:
             await self._session.close()
             self._session = None

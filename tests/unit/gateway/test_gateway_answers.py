@@ -18,7 +18,7 @@ from sampan.gateway.engine import (
     InputTooLongError,
 )
 from sampan.gateway.envelope import from_fault
-from sampan.gateway.upstream import Answer
+from sampan.gateway.exchange import Answer
 
 SETTINGS = settings(embedding=True, tokens=512)
 

@@ -1,0 +1,155 @@
+"""One request, one whole answer, over kept connections to a Unix socket: the fast path of short requests.
+
+A general HTTP client costs more CPU than all of the gateway's own work on a short text; here is only what a request
+to our own engine needs. Streams go through ``upstream.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import httptools
+
+# cpp-httplib closes an idle connection after 5 s; ours are dropped well before, so none is used while it closes.
+_KEEP_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer of the engine."""
+
+    status: int
+    body: bytes
+
+
+class Exchange:
+    """Connections to one socket; as many as there are requests at a time."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = str(socket)
+        self._idle: list[_Connection] = []
+
+    async def post(self, path: str, body: bytes, seconds: float) -> Answer:
+        """The answer. Raises OSError where the engine is lost, TimeoutError after ``seconds`` without a byte.
+
+        A kept connection may be closed by the engine while we write: then nothing was computed, so it is sent again.
+        Where the engine died instead, the new connection is refused at once.
+        """
+        head = f"POST {path} HTTP/1.1\r\nHost: engine\r\nContent-Type: application/json\r\n"
+        request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
+        kept = self._take()
+        if kept is not None:
+            try:
+                return await kept.ask(request, seconds)
+            except ConnectionResetError:
+                if kept.has_begun:
+                    raise
+        return await (await self._connect()).ask(request, seconds)
+
+    def close(self) -> None:
+        """Drop the kept connections."""
+        while self._idle:
+            self._idle.pop().drop()
+
+    async def _connect(self) -> _Connection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_unix_connection(lambda: _Connection(loop, self._idle.append), self._socket)
+        return connection
+
+    def _take(self) -> _Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_fresh:
+                return connection
+            connection.drop()
+        return None
+
+
+class _Connection(asyncio.Protocol):
+    """One request at a time; gives itself back to the pool when an answer is whole and the engine keeps it open."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, give_back: Callable[[_Connection], None]) -> None:
+        self._loop = loop
+        self._give_back = give_back
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._pieces: list[bytes] = []
+        self._heard = loop.time()
+        self.has_begun = False
+
+    @property
+    def is_fresh(self) -> bool:
+        """True where it may be used again."""
+        return self._transport is not None and self._loop.time() - self._heard < _KEEP_SECONDS
+
+    async def ask(self, request: bytes, seconds: float) -> Answer:
+        """Send and wait. Cancelled or too late, the connection is dropped: by that the engine stops computing."""
+        if self._transport is None:
+            raise ConnectionResetError
+        self._answer = self._loop.create_future()
+        self._pieces.clear()
+        self.has_begun = False
+        self._heard = self._loop.time()
+        self._transport.write(request)
+        alarm = self._loop.call_later(seconds, self._too_late, seconds)
+        try:
+            return await self._answer
+        except BaseException:
+            self.drop()
+            raise
+        finally:
+            alarm.cancel()
+
+    def drop(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
+
+    def _too_late(self, seconds: float) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(TimeoutError(f"no answer within {seconds:g} s"))
+
+    # asyncio.Protocol
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclass of it
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        self.has_begun = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(ConnectionAbortedError(str(error)))
+            self.drop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio."""
+        self._transport = None
+        self._fail(ConnectionResetError(str(exc or "closed by the engine")))
+
+    def _fail(self, error: OSError) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+
+    # httptools
+    def on_body(self, body: bytes) -> None:
+        """See httptools."""
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        """See httptools."""
+        if self._answer is None or self._answer.done():
+            return
+        self._answer.set_result(Answer(self._parser.get_status_code(), b"".join(self._pieces)))
+        self._heard = self._loop.time()
+        if self._parser.should_keep_alive():
+            self._give_back(self)
+        else:
+            self.drop()

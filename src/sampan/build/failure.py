@@ -17,6 +17,7 @@ _NO_MEMORY = re.compile(
 _ERROR_LINE = re.compile(
     r"(: (fatal )?error: |^error: |^\S*ld\S*: error|undefined symbol|^CMake Error|^ninja: error)"
 )
+_REASON_LINES = 3
 _LINES = 3  # the first errors; what follows is mostly their echo
 _KILLED = (-9, 137)
 
@@ -41,6 +42,6 @@ def first_errors(output: str) -> list[str]:
 def _with_reason(lines: list[str], index: int) -> str:
     """CMake puts the reason below its ``CMake Error at file:line (message):``."""
     line = lines[index]
-    if line.startswith("CMake Error") and line.endswith(":") and index + 1 < len(lines):
-        return f"{line} {lines[index + 1]}"
+    if line.startswith("CMake Error") and line.endswith(":"):
+        return " ".join(lines[index : index + 1 + _REASON_LINES])
     return line

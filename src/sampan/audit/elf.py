@@ -15,7 +15,7 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from sampan.audit import versions
+from sampan.audit import relocs, symbols, traps, versions
 from sampan.audit.facts import Damaged, ElfFacts, Load
 from sampan.audit.image import MAX_STRING, Broken, Image, Segment
 
@@ -23,6 +23,8 @@ MAGIC = b"\x7fELF"
 _MAX_SEGMENTS = 1024  # real files have about ten
 _MAX_DYNAMIC = 4096  # entries; a library with a thousand NEEDED would still fit
 _KINDS = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "relocatable", "ET_CORE": "core"}
+_MAPPED = ("PT_LOAD", "PT_DYNAMIC", "PT_INTERP")
+_PASSIVE = ("PT_GNU_STACK", "PT_TLS", "PT_NOTE")  # nothing is read there unless the file has it
 _DF_1_PIE = 0x08000000
 _INVALID = (ELFError, OverflowError, ValueError)
 
@@ -65,8 +67,11 @@ def _read(data: mmap.mmap) -> ElfFacts:
         return facts
     image.segments = tuple(_segments(image))
     image.dynamic = _dynamic(image)
+    wanted, given, relocations = versions.wants(image), versions.provides(image), relocs.read(image)
+    table = symbols.read(image, relocations.highest, {**given, **{want.index: want.version for want in wanted}})
     return replace(
         facts,
+        flags=header["e_flags"],
         loads=tuple(_loads(image)),
         interpreter=_interpreter(image),
         soname=image.string(image.value("DT_SONAME")) if "DT_SONAME" in image.dynamic else None,
@@ -74,8 +79,11 @@ def _read(data: mmap.mmap) -> ElfFacts:
         rpath=_paths(image, "DT_RPATH") if "DT_RUNPATH" not in image.dynamic else (),
         runpath=_paths(image, "DT_RUNPATH"),
         pie=bool(image.value("DT_FLAGS_1") & _DF_1_PIE),
-        needs=versions.needs(image),
-        provides=versions.provides(image),
+        needs=versions.needs(wanted, table.by_version),
+        provides=frozenset(given.values()),
+        symbols=table.symbols,
+        tls=traps.tls(image, relocations.fixed),
+        traps=traps.read(image),
     )
 
 
@@ -94,11 +102,13 @@ def _segments(image: Image) -> Iterator[Segment]:
         raise Broken(f"segment headers of {header['e_phentsize']} bytes")
     for index in range(header["e_phnum"]):
         raw = image.parse(layout, header["e_phoff"] + index * layout.sizeof(), "a segment header")
-        if raw.p_type in ("PT_LOAD", "PT_DYNAMIC", "PT_INTERP"):
+        if raw.p_type in _PASSIVE:
+            yield Segment(raw.p_type, raw.p_offset, raw.p_vaddr, raw.p_filesz, raw.p_memsz, raw.p_align, raw.p_flags)
+        elif raw.p_type in _MAPPED:
             beyond = raw.p_offset + raw.p_filesz - len(image.data)
             if beyond > 0:
                 raise Broken(f"a {raw.p_type} segment ends {beyond} bytes after the file's end")
-            yield Segment(raw.p_type, raw.p_offset, raw.p_vaddr, raw.p_filesz, raw.p_memsz, raw.p_align)
+            yield Segment(raw.p_type, raw.p_offset, raw.p_vaddr, raw.p_filesz, raw.p_memsz, raw.p_align, raw.p_flags)
 
 
 def _loads(image: Image) -> Iterator[Load]:
@@ -136,4 +146,5 @@ def _dynamic(image: Image) -> dict[str, list[int]]:
 def _paths(image: Image, tag: str) -> tuple[str, ...]:
     if tag not in image.dynamic:
         return ()
-    return tuple(part for part in image.string(image.value(tag)).split(":") if part)
+    text = image.string(image.value(tag))
+    return tuple(text.split(":")) if text else ()  # the loader takes no path at all for no path, but "a:" for two

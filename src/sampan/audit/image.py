@@ -30,6 +30,7 @@ class Segment:
     file_size: int
     memory_size: int
     align: int
+    flags: int = 0
 
 
 @dataclass
@@ -43,9 +44,13 @@ class Image:
 
     def table(self, offset: int, size: int, what: str) -> bytes:
         """``size`` bytes at ``offset``. Raises Broken where the file does not have them."""
+        self.check(offset, size, what)
+        return self.data[offset : offset + size]
+
+    def check(self, offset: int, size: int, what: str) -> None:
+        """Raises Broken where the file does not have ``size`` bytes at ``offset``."""
         if size < 0 or offset < 0 or offset + size > len(self.data):
             raise Broken(f"{what} lies outside of the file")
-        return self.data[offset : offset + size]
 
     def offset_of(self, address: int, what: str) -> int:
         """Where in the file the loader would find ``address``. Raises Broken."""

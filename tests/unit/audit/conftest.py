@@ -20,7 +20,12 @@ _DF_1_PIE = 0x08000000
 
 @dataclass
 class Elf:
-    """A 64-bit ELF file. ``needs``: versions and their symbols by library; ``segments``: (align, vaddr - offset)."""
+    """A 64-bit ELF file. ``needs``: versions and their symbols by library; ``segments``: (align, vaddr - offset).
+
+    ``exports``: version (of ``provides``, or "") by name; ``undefined``: names without a version; ``stack``: the
+    flags of PT_GNU_STACK, None for no such header; ``tls``: bytes; ``fixed``: initial-exec relocations; ``data``: what
+    the file ends with.
+    """
 
     machine: int = AARCH64
     kind: int = DYN
@@ -38,6 +43,16 @@ class Elf:
     provides: Sequence[str] = ()
     segments: Sequence[tuple[int, int]] = ((65536, 0),)
     dynamic: bool = True
+    flags: int = 0
+    exports: Mapping[str, str] = field(default_factory=dict)
+    undefined: Sequence[str] = ()
+    stack: int | None = 6
+    tls: int = 0
+    static_tls: bool = False
+    fixed: int = 0
+    textrel: bool = False
+    kernel: tuple[int, int, int] | None = None
+    data: bytes = b""
 
     def __post_init__(self) -> None:
         self.strings = b"\0"
@@ -45,19 +60,29 @@ class Elf:
     def build(self) -> bytes:
         """The file. One PT_LOAD maps all of it at address 0, so that offsets are addresses; others map nothing."""
         self.strings = b"\0"
-        count = len(self.segments) + self.dynamic + (self.interpreter is not None)
+        more = (self.stack is not None, self.tls > 0, self.kernel is not None)
+        count = len(self.segments) + self.dynamic + (self.interpreter is not None) + sum(more)
         base = _HEADER + _PHDR * count
         body, tags, interpreter = self._body(base)
         end = base + len(body)
         dynamic = b"".join(self._pack("qQ", *tag) for tag in [*tags, (0, 0)]) if self.dynamic else b""
-        size = end + len(dynamic)
+        note = self._pack("IIII", 4, 16, 1, 0x554E47 if self.little else 0x474E5500)
+        note += self._pack("IIII", 0, *(self.kernel or (0, 0, 0)))
+        size = end + len(dynamic) + len(note) + len(self.data)
         headers = b"".join(self._load(align, skew, size, first) for first, (align, skew) in self._numbered())
         if self.interpreter is not None:
             length = len(self.interpreter) + 1
             headers += self._pack("IIQQQQQQ", 3, 4, interpreter, interpreter, interpreter, length, length, 1)
         if self.dynamic:
             headers += self._pack("IIQQQQQQ", 2, 6, end, end, end, len(dynamic), len(dynamic), 8)
-        return self._header(count) + headers + body + dynamic
+        if self.stack is not None:
+            headers += self._pack("IIQQQQQQ", 0x6474E551, self.stack, 0, 0, 0, 0, 0, 16)
+        if self.tls:
+            headers += self._pack("IIQQQQQQ", 7, 4, base, base, base, 0, self.tls, 8)
+        if self.kernel is not None:
+            start = end + len(dynamic)
+            headers += self._pack("IIQQQQQQ", 4, 4, start, start, start, len(note), len(note), 4)
+        return self._header(count) + headers + body + dynamic + note + self.data
 
     def _numbered(self) -> list[tuple[bool, tuple[int, int]]]:
         return [(index == 0, segment) for index, segment in enumerate(self.segments)]
@@ -73,8 +98,11 @@ class Elf:
     def _header(self, count: int) -> bytes:
         ident = b"\x7fELF" + bytes([2 if self.bits == 64 else 1, 1 if self.little else 2, 1, self.osabi]) + bytes(8)
         if self.bits == 32:
-            return ident + self._pack("HHIIIIIHHHHHH", self.kind, self.machine, 1, 0, 52, 0, 0, 52, 32, 0, 40, 0, 0)
-        return ident + self._pack("HHIQQQIHHHHHH", self.kind, self.machine, 1, 0, 64, 0, 0, 64, 56, count, 64, 0, 0)
+            return ident + self._pack(
+                "HHIIIIIHHHHHH", self.kind, self.machine, 1, 0, 52, 0, self.flags, 52, 32, 0, 40, 0, 0
+            )
+        fields = (self.kind, self.machine, 1, 0, 64, 0, self.flags, 64, 56, count, 64, 0, 0)
+        return ident + self._pack("HHIQQQIHHHHHH", *fields)
 
     def _string(self, text: str) -> int:
         index = len(self.strings)
@@ -91,7 +119,15 @@ class Elf:
             if text
         ]
         tags += [(0x6FFFFFFB, _DF_1_PIE)] if self.pie else []
-        hashed = self._pack("IIII", 1, len(symbols) // _SYM, 1, 0)
+        tags += [(30, 0x4 * self.textrel | 0x10 * self.static_tls)] if self.textrel or self.static_tls else []
+        first = len(symbols) // _SYM
+        hashed = self._pack("IIIIQI", 1, first, 1, 0, 0, first if self.exports else 0)
+        for last, (name, version) in _last(self.exports):
+            symbols += self._pack("IBBHQQ", self._string(name), 0x12, 0, 1, base, 8)
+            versym += self._pack("H", self.provides.index(version) + 2 if version else 1)
+            hashed += self._pack("I", last)
+        fixed = self._pack("QQQ", base, {AARCH64: 1030, X86_64: 18}.get(self.machine, 0), 0) * self.fixed
+        tags += [(8, len(fixed))] if fixed else []
         body = b""
         parts = (
             (6, symbols),
@@ -99,6 +135,7 @@ class Elf:
             (0x6FFFFFFE, verneed),
             (0x6FFFFFFC, verdef),
             (0x6FFFFEF5, hashed),
+            (7, fixed),
         )
         for tag, part in parts:
             if part:
@@ -111,7 +148,7 @@ class Elf:
         return body + self.strings, tags, interpreter
 
     def _wanted(self) -> tuple[bytes, bytes, bytes]:
-        symbols, versym, verneed, index = bytes(_SYM), self._pack("H", 0), b"", 2
+        symbols, versym, verneed, index = bytes(_SYM), self._pack("H", 0), b"", 2 + len(self.provides)
         for last, (library, versions) in _last(self.needs):
             aux = b""
             for end, (version, names) in _last(versions):
@@ -123,6 +160,9 @@ class Elf:
                 index += 1
             following = 0 if last else 16 + len(aux)
             verneed += self._pack("HHIII", 1, len(versions), self._string(library), 16, following) + aux
+        for name in self.undefined:
+            symbols += self._pack("IBBHQQ", self._string(name), 0x12, 0, 0, 0, 0)
+            versym += self._pack("H", 1)
         return symbols, versym, verneed
 
     def _given(self) -> bytes:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.audit import closure, rules
-from sampan.audit.families import JUDGES, arch
+from sampan.audit.families import JUDGES, arch, gpu
 from sampan.audit.gather import Gathered, gather
+from sampan.audit.gpu.read import CUBIN
 from sampan.audit.world import World, fits
 from sampan.errors import IncompatibleError
 from sampan.spec import layout
@@ -65,9 +66,12 @@ def judge(world: World, found: Gathered) -> tuple[Finding, ...]:
         if path in world.damaged:
             findings.append(Finding("elf.damaged", "error", shown, (("reason", world.damaged[path].reason),)))
             continue
+        facts = world.files[path]
+        if facts.machine == CUBIN:  # runs on the card, whatever the processor is
+            findings += gpu.judge(path, world, served)
+            continue
         foreign = list(arch.judge(path, world, served))
         findings += foreign
-        facts = world.files[path]
         if not foreign and fits(facts, world.arch):  # of a foreign file the other rules would only repeat that
             findings += [finding for each in JUDGES for finding in each(path, world, served)]
     return tuple(sorted(findings, key=_worst_first))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sampan.audit.gpu.facts import GpuCode
+
 
 @dataclass(frozen=True)
 class Load:
@@ -98,6 +100,7 @@ class ElfFacts:
     traps: Traps = Traps()
     page_traps: tuple[PageTrap, ...] = ()
     texts: frozenset[str] = frozenset()
+    gpu: GpuCode | None = None
 
 
 @dataclass(frozen=True)

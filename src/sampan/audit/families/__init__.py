@@ -4,7 +4,8 @@
 target's architecture. It is pure: all that it may know is in ``world`` (``world.files[path]`` are the file's facts,
 ``world.profile`` the target, ``world.rules`` the data) and ``closure`` (which file serves which NEEDED entry). It
 names the file by ``world.name(path)``. Codes never change meaning; each has ``finding.CODE`` and ``finding.CODE.fix``
-in the catalogue and a section in both ``docs/findings*.md``.
+in the catalogue (``data/messages/*.toml``) and an explanation in ``data/findings/*.toml``, from which
+``docs/findings*.md`` are generated (see ``tests/unit/audit/test_audit_docs.py``).
 
 **A reader** ``read(path, facts) -> ElfFacts`` looks into the contents of one file and gives the facts with its own
 field filled in (``dataclasses.replace``). It runs in a worker process and its outcome is kept in a cache under the
@@ -24,13 +25,14 @@ from pathlib import Path
 
 from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
-from sampan.audit.families import ceilings, loader, pages
+from sampan.audit.families import ceilings, gpu, loader, pages
 from sampan.audit.families import closure as libraries
+from sampan.audit.gpu.read import read as gpu_code
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 
 Judge = Callable[[str, World, Closure], Iterator[Finding]]
 Reader = Callable[[Path, ElfFacts], ElfFacts]
 
-JUDGES: tuple[Judge, ...] = (loader.judge, ceilings.judge, libraries.judge, pages.judge)
-READERS: tuple[Reader, ...] = ()
+JUDGES: tuple[Judge, ...] = (loader.judge, ceilings.judge, libraries.judge, pages.judge, gpu.judge)
+READERS: tuple[Reader, ...] = (gpu_code,)

@@ -120,7 +120,7 @@ def native(profile: TargetProfile, machine: frozenset[str]) -> StandIn:
     What is hidden in /proc/cpuinfo still runs when executed: ``exceeds`` names it.
     """
     hidden = _decisive(profile.arch) & machine - frozenset(profile.cpu.features)
-    return _compared(StandIn(NATIVE, NATIVE, False, "", machine - hidden), profile, machine)
+    return _compared(StandIn(NATIVE, "", False, "", machine - hidden), profile, machine)
 
 
 def exceeds(profile: TargetProfile, machine: frozenset[str]) -> bool:

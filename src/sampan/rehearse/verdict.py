@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sampan import i18n
+from sampan.rehearse.failure import Failure, last_words, outcome, unfinished, why
 from sampan.rehearse.machine import Way
-from sampan.rehearse.steps import Machine, Record, Step, emulator_signal, machine
+from sampan.rehearse.steps import Machine, Record, Step, machine
 from sampan.spec.artefacts import Check
 from sampan.spec.plan import Plan
 from sampan.spec.target import TargetProfile
-
-_TIMEOUT_KILL = "143"  # BusyBox's timeout ends the command with SIGTERM
-_LAST_WORDS = 3
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why it failed: a key below ``rehearse.fail.`` with its values."""
-
-    key: str
-    values: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def text(self) -> str:
-        """In the language in force."""
-        return i18n.text(f"rehearse.fail.{self.key}", **dict(self.values))
 
 
 @dataclass(frozen=True)
@@ -52,7 +35,7 @@ def judge(record: Record, profile: TargetProfile, plan: Plan, way: Way) -> Verdi
     judged = [*_surroundings(record, profile, way), *_steps(record, plan, way)]
     failures = [item.failure for item in judged if item.failure]
     if not record.done and not failures:
-        failures = [_unfinished(record)]
+        failures = [unfinished(record)]
     return Verdict(tuple(item.check for item in judged), failures[0] if failures else None)
 
 
@@ -64,7 +47,7 @@ def _surroundings(record: Record, profile: TargetProfile, way: Way) -> Iterable[
     seen = machine(step)
     cpu = way.cpu
     right_cpu = seen.arch == profile.arch and cpu.hwcap in (0, seen.hwcap)
-    yield _surrounding("cpu", right_cpu, f"{cpu.name} ({cpu.level}), {seen.arch}{_hwcap(seen, way)}")
+    yield _surrounding("cpu", right_cpu, _cpu(seen, way))
     # A native run has this machine's pages; the transcript says where they differ from the target's.
     right_page = seen.page_size == profile.page_size or not cpu.emulated
     yield _surrounding("page-size", right_page, f"{seen.page_size} bytes")
@@ -73,8 +56,11 @@ def _surroundings(record: Record, profile: TargetProfile, way: Way) -> Iterable[
     yield _surrounding("user", plain, f"uid {seen.user}, no_new_privs {'set' if seen.no_new_privs else 'not set'}")
 
 
-def _hwcap(seen: Machine, way: Way) -> str:
-    return f", AT_HWCAP {seen.hwcap:#x}" if way.cpu.emulated else ""
+def _cpu(seen: Machine, way: Way) -> str:
+    cpu = way.cpu
+    return (
+        f"{cpu.name} ({cpu.level}), {seen.arch}, AT_HWCAP {seen.hwcap:#x}" if cpu.emulated else f"native {seen.arch}"
+    )
 
 
 def _surrounding(name: str, ok: bool, detail: str) -> _Judged:
@@ -102,40 +88,13 @@ def _steps(record: Record, plan: Plan, way: Way) -> Iterable[_Judged]:
 
 def _ended(step: Step, log: Sequence[str], way: Way) -> _Judged:
     """A command that must end with 0; the service's log may know why it did not."""
-    check = Check(step.name, step.ok, _outcome(step))
-    return _Judged(check, None if step.ok else _why(step, log, way))
-
-
-def _outcome(step: Step) -> str:
-    if step.result == "late":
-        return "not ready in time"
-    return f"exit code {step.result}" if step.result else "did not end"
-
-
-def _why(step: Step, log: Sequence[str], way: Way) -> Failure:
-    """The cause of a command's end, the telling ones first. Its own words count before the log's."""
-    words = (*step.output, *log)
-    values = (("step", step.name), ("last", last_words(step.output or log)))
-    killed_by = emulator_signal(words) or (None if step.result == _TIMEOUT_KILL else step.signal)
-    if killed_by == signal.SIGILL or any("signal SIGILL" in line for line in words):
-        return Failure("illegal-instruction", (("cpu", way.cpu.name), *values))
-    if killed_by:
-        return Failure("signal", (("signal", _signal_name(killed_by)), *values))
-    if step.result in ("late", _TIMEOUT_KILL, ""):
-        return Failure("late", (("seconds", f"{step.seconds:.0f}"), *values))
-    return Failure("ended", (("code", step.result), *values))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
+    check = Check(step.name, step.ok, outcome(step))
+    return _Judged(check, None if step.ok else why(step, log, way))
 
 
 def _served(step: Step, words: Sequence[str], plan: Plan, way: Way) -> _Judged:
     if not step.ok:
-        return _Judged(Check("start", False, _outcome(step)), _why(step, words, way))
+        return _Judged(Check("start", False, outcome(step)), why(step, words, way))
     variant = variant_taken(words, [item.name for item in plan.variants])
     return _Judged(Check("start", True, f"ready, variant {variant}" if variant else "ready"))
 
@@ -193,7 +152,7 @@ def _compared(name: str, result: dict[str, Any], form: str) -> _Judged:
 
 
 def _stopped(step: Step, log: Sequence[str]) -> _Judged:
-    check = Check("stop", step.ok, _outcome(step))
+    check = Check("stop", step.ok, outcome(step))
     values = (("code", step.result), ("last", last_words(log)))
     return _Judged(check, None if step.ok else Failure("stop", values))
 
@@ -202,21 +161,6 @@ def _rest(step: Step) -> _Judged:
     ok = not step.output
     check = Check("rest", ok, "no process, socket, temporary file or open port" if ok else "; ".join(step.output))
     return _Judged(check, None if ok else Failure("rest", (("left", check.detail),)))
-
-
-def _unfinished(record: Record) -> Failure:
-    last = record.steps[-1] if record.steps else None
-    values = (("step", last.name), ("last", last_words(last.output))) if last else (("step", "-"), ("last", ""))
-    return Failure("unfinished", values)
-
-
-def last_words(lines: Sequence[str]) -> str:
-    """The error that the command printed, else its last lines."""
-    kept = [line.strip() for line in lines if line.strip()]
-    mark = i18n.text("cli.error")
-    errors = [index for index, line in enumerate(kept) if line.startswith(mark)]
-    chosen = kept[errors[-1] :] if errors else kept[-_LAST_WORDS:]
-    return " | ".join(chosen)
 
 
 def _json(output: Sequence[str]) -> Any:

@@ -5,9 +5,10 @@ from tests.fakes.mini_bundle import mini_plan
 from tests.unit.rehearse.outputs import MACHINE, good, lines, selftest, step
 
 from sampan.rehearse import cpu
+from sampan.rehearse.failure import last_words
 from sampan.rehearse.machine import Way
 from sampan.rehearse.steps import parse
-from sampan.rehearse.verdict import Verdict, judge, last_words, variant_taken
+from sampan.rehearse.verdict import Verdict, judge, variant_taken
 from sampan.survey import known
 
 KUNPENG = known.load("kylin-v10-sp3-kunpeng920")

@@ -51,7 +51,11 @@ def why(step: Step, log: Sequence[str], way: Way) -> Failure:
 def unfinished(record: Record) -> Failure:
     """The sandbox ended before its steps did."""
     last = record.steps[-1] if record.steps else None
-    values = (("step", last.name), ("last", last_words(last.output))) if last else (("step", "-"), ("last", ""))
+    values = (
+        (("step", last.name), ("last", last_words((*last.output, *record.loose))))
+        if last
+        else (("step", "-"), ("last", ""))
+    )
     return Failure("unfinished", values)
 
 

@@ -108,7 +108,7 @@ class _Running:
             return
         if not self._record.made:
             raise RehearsalError("rehearse.session", reason=" | ".join(self._record.loose[-3:]))
-        judged = verdict.judge(self._record, self._profile, self._plan, self._box.way)
+        judged = verdict.judge(self._record, self._profile, self._plan, self._box.way, verdict.SESSION)
         if judged.failure:
             raise RehearsalError("rehearse.session", reason=judged.failure.text)
 

@@ -15,6 +15,9 @@ from sampan.spec.artefacts import Check
 from sampan.spec.plan import Plan
 from sampan.spec.target import TargetProfile
 
+REHEARSAL = ("machine", "install", "serve", "models", "selftest", "status", "stop", "rest")
+SESSION = ("machine", "serve", "stop", "rest")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -30,11 +33,15 @@ class _Judged:
     failure: Failure | None = None
 
 
-def judge(record: Record, profile: TargetProfile, plan: Plan, way: Way) -> Verdict:
-    """Every check of one rehearsal. The first failure in the order of the steps is the reason."""
+def judge(record: Record, profile: TargetProfile, plan: Plan, way: Way, needed: Sequence[str] = REHEARSAL) -> Verdict:
+    """Every check of one rehearsal. The first failure in the order of the steps is the reason.
+
+    ``needed``: steps without which nothing is proved, whatever the others say.
+    """
     judged = [*_surroundings(record, profile, way), *_steps(record, plan, way)]
     failures = [item.failure for item in judged if item.failure]
-    if not record.done and not failures:
+    whole = record.done and all(record.step(name) for name in needed)
+    if not whole and not failures:
         failures = [unfinished(record)]
     return Verdict(tuple(item.check for item in judged), failures[0] if failures else None)
 

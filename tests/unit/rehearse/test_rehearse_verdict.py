@@ -143,6 +143,13 @@ def test_a_rehearsal_that_broke_off_never_passes() -> None:
     assert "broke off in step “models”" in reason(result)
 
 
+@pytest.mark.parametrize("name", ["machine", "serve", "models", "selftest", "stop", "rest"])
+def test_a_rehearsal_that_left_out_a_step_never_passes(name: str) -> None:
+    result = verdict(True, (name,))
+    assert "broke off" in reason(result)
+    assert all(check.ok for check in result.checks)
+
+
 def test_the_servers_own_judgement_is_not_taken_over() -> None:
     lying = [line.replace('"score": 0.5', '"score": 0.5, "ok": true') for line in selftest(0.5)]
     assert "cosine 0.5000, needed 0.99" in reason(verdict(selftest=step("selftest", output=lying)))

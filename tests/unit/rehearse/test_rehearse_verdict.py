@@ -121,7 +121,7 @@ def test_a_hint_that_names_a_signal_is_not_that_signal() -> None:
         ({"selftest": step("selftest", output=selftest(1.0), result="11")}, "“selftest” ended with exit code 11"),
         ({"status": step("status", output=["Error: not ready"], result="11")}, "“status” ended with exit code 11"),
         ({"stop": step("stop", result="137")}, "exit code 137"),
-        ({"rest": step("rest", output=["process llama-server ", "socket /tmp/x"])}, "process llama-server"),
+        ({"rest": step("rest", output=["process llama-server ", "socket /tmp/left"])}, "process llama-server"),
     ],
 )
 def test_every_failure_says_where_and_what(changed: dict[str, list[str]], words: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope
 
 from sampan.gateway import vectors
+from sampan.gateway.bodies import read_body
 from sampan.gateway.disconnect import unless_client_leaves
 from sampan.gateway.engine import Embedded, Engine, EngineFault
 from sampan.gateway.envelope import ApiError, from_fault
@@ -22,11 +23,12 @@ class Embeddings:
         self._model = model
         self._limits = limits
 
-    async def post(self, request: Request) -> Response:
+    async def post(self, scope: Scope, receive: Receive) -> Response:
         """Check, ask the engine, check its vectors, answer. Raises ApiError, ClientGoneError."""
-        asked = parse_embeddings(await request.body(), self._model, self._limits)
+        body = await read_body(scope, receive, self._limits.body_bytes)
+        asked = parse_embeddings(body, self._model, self._limits)
         try:
-            found = await unless_client_leaves(request.receive, self._engine.embed(asked.inputs))
+            found = await unless_client_leaves(receive, self._engine.embed(asked.inputs))
         except EngineFault as fault:
             raise from_fault(fault, "input") from fault
         return Response(answer(found, self._model.id, base64=asked.base64), media_type="application/json")

@@ -67,7 +67,10 @@ class ApiError(Exception):
 
     def response(self) -> Response:
         """The whole answer."""
-        return Response(self.body(), self.status, _HEADERS.get(self.status), "application/json")
+        headers = _HEADERS.get(self.status)
+        if self.status == 405:
+            headers = {"Allow": str(self.values["allowed"])}
+        return Response(self.body(), self.status, headers, "application/json")
 
 
 def from_fault(fault: EngineFault, param: str | None = None) -> ApiError:

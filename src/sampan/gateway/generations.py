@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from sampan.gateway.bodies import read_body
 from sampan.gateway.disconnect import ClientGoneError, unless_client_leaves
 from sampan.gateway.engine import Engine, EngineFault, Generation
 from sampan.gateway.envelope import from_fault
 from sampan.gateway.requests import check_generation
-from sampan.gateway.settings import ServedModel
+from sampan.gateway.settings import Limits, ServedModel
 
 logger = logging.getLogger("sampan.gateway")
 
@@ -20,26 +20,27 @@ logger = logging.getLogger("sampan.gateway")
 class Generations:
     """Both endpoints over one engine."""
 
-    def __init__(self, engine: Engine, model: ServedModel) -> None:
+    def __init__(self, engine: Engine, model: ServedModel, limits: Limits) -> None:
         self._engine = engine
         self._model = model
+        self._limits = limits
 
-    async def chat(self, request: Request) -> Response:
+    async def chat(self, scope: Scope, receive: Receive) -> Response:
         """Raises ApiError, ClientGoneError."""
-        return await self._forward(request, "/v1/chat/completions", "messages")
+        return await self._forward(scope, receive, "/v1/chat/completions", "messages")
 
-    async def completion(self, request: Request) -> Response:
+    async def completion(self, scope: Scope, receive: Receive) -> Response:
         """Raises ApiError, ClientGoneError."""
-        return await self._forward(request, "/v1/completions", "prompt")
+        return await self._forward(scope, receive, "/v1/completions", "prompt")
 
-    async def _forward(self, request: Request, path: str, field: str) -> Response:
-        body = await request.body()
+    async def _forward(self, scope: Scope, receive: Receive, path: str, field: str) -> Response:
+        body = await read_body(scope, receive, self._limits.body_bytes)
         stream = check_generation(body, self._model, field).get("stream") is True
         try:
-            running = await unless_client_leaves(request.receive, self._engine.generate(path, body))
+            running = await unless_client_leaves(receive, self._engine.generate(path, body))
             if stream:
                 return Relay(running)
-            return await unless_client_leaves(request.receive, _whole(running))
+            return await unless_client_leaves(receive, _whole(running))
         except EngineFault as fault:
             raise from_fault(fault, field) from fault
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from sampan import i18n
-from sampan.audit import closure, rules
+from sampan.audit import closure, marks, rules
 from sampan.audit.families import JUDGES, arch, gpu
 from sampan.audit.gather import Gathered, gather
 from sampan.audit.gpu.read import CUBIN
@@ -48,6 +48,8 @@ def audit(
         damaged=found.damaged,
         aliases=found.aliases,
         bundle=str(root) if root else None,
+        digests=marks.digests(found.files),
+        set_id=marks.set_id(found.shown),
     )
     return AuditReport(
         subject=root.name if root else ", ".join(path.name for path in paths),

@@ -25,6 +25,7 @@ _MAX_DYNAMIC = 4096  # entries; a library with a thousand NEEDED would still fit
 _KINDS = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "relocatable", "ET_CORE": "core"}
 _MAPPED = ("PT_LOAD", "PT_DYNAMIC", "PT_INTERP")
 _PASSIVE = ("PT_GNU_STACK", "PT_TLS", "PT_NOTE")  # nothing is read there unless the file has it
+_PF_X = 0x1
 _DF_1_PIE = 0x08000000
 _INVALID = (ELFError, OverflowError, ValueError)
 
@@ -61,6 +62,7 @@ def _read(data: mmap.mmap) -> ElfFacts:
         machine=str(header["e_machine"]),
         osabi=str(header["e_ident"]["EI_OSABI"]),
         kind=_KINDS.get(str(header["e_type"]), "other"),
+        flags=header["e_flags"],
     )
     _check_sections(image)
     if facts.kind not in ("executable", "shared"):
@@ -71,7 +73,6 @@ def _read(data: mmap.mmap) -> ElfFacts:
     table = symbols.read(image, relocations.highest, {**given, **{want.index: want.version for want in wanted}})
     return replace(
         facts,
-        flags=header["e_flags"],
         loads=tuple(_loads(image)),
         interpreter=_interpreter(image),
         soname=image.string(image.value("DT_SONAME")) if "DT_SONAME" in image.dynamic else None,
@@ -114,7 +115,7 @@ def _segments(image: Image) -> Iterator[Segment]:
 def _loads(image: Image) -> Iterator[Load]:
     for segment in image.segments:
         if segment.kind == "PT_LOAD" and segment.memory_size:
-            yield Load(segment.offset, segment.vaddr, segment.align)
+            yield Load(segment.offset, segment.vaddr, segment.align, segment.file_size, bool(segment.flags & _PF_X))
 
 
 def _interpreter(image: Image) -> str | None:

@@ -14,6 +14,8 @@ class Load:
     offset: int
     vaddr: int
     align: int
+    file_size: int = 0
+    executable: bool = False
 
 
 @dataclass(frozen=True)

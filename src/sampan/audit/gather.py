@@ -122,7 +122,8 @@ def _follow_search_paths(found: Gathered, arch: ArchRules) -> None:
             facts = found.files[path]
             wanted |= set(facts.needed)
             own = (entry for entry in (*facts.rpath, *facts.runpath) if paths.from_origin(entry))
-            folders |= {paths.expand(entry, path, lib, "") for entry in own for lib in arch.lib}
+            plain = {paths.expand(entry, path, lib, arch.triplets[0]) for entry in own for lib in arch.lib}
+            folders |= plain | {f"{folder}/{hwcap.folder}" for folder in plain for hwcap in arch.hwcaps}
         before = set(found.files)
         for folder in folders:
             for name in _listing(folder) & wanted:

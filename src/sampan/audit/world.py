@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from sampan.audit.facts import Damaged, ElfFacts
-from sampan.audit.rules import ArchRules, Rules
+from sampan.audit.rules import ArchRules, Rules, number, split_version
 from sampan.spec import layout
 from sampan.spec.target import TargetProfile
+
+_LIBC = "libc.so.6"
+_PYTHON = re.compile(r"python3(\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,8 @@ class World:
     """Paths are absolute, normalised and free of links; ``aliases`` leads from a link's path to its file.
 
     ``files`` holds the sound ELF files: those to be judged, in ``shown`` under the name to report them by, and those
-    that may serve them. ``bundle`` is the bundle's root where there is one.
+    that may serve them. ``bundle`` is the bundle's root where there is one. ``digests``: of the files that share a
+    SONAME, by path; ``set_id``: the files that run with their owner's rights.
     """
 
     profile: TargetProfile
@@ -28,6 +34,8 @@ class World:
     damaged: Mapping[str, Damaged] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     bundle: str | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
+    set_id: frozenset[str] = frozenset()
 
     @property
     def libraries(self) -> str | None:
@@ -48,8 +56,62 @@ class World:
         """Libraries that the target itself has for sure. A bundle may use none of them."""
         if self.bundle is not None:
             return frozenset()
+        named = self.profile.extra.get("libraries")  # what a survey may say of further ones
+        more = frozenset(map(str, named)) if isinstance(named, (list, tuple)) else frozenset()
+        gcc = self.rules.gcc_libraries if self.profile.libc.glibcxx else frozenset()
+        return self.rules.glibc_libraries | gcc | more
+
+    @property
+    def glibc(self) -> tuple[int, ...]:
+        """The version of the glibc that serves: the bundle's or the target's; () where that is not known."""
+        libc = self.find(posixpath.join(self.libraries, _LIBC)) if self.libraries else None
+        if libc is None:
+            return number(self.profile.libc.glibc or "") if self.bundle is None else ()
+        given = (split_version(version) for version in self.files[libc].provides)
+        return max((found for family, found in given if family == "GLIBC"), default=())
+
+    @property
+    def old_world(self) -> bool:
+        """Whether the target is of its architecture's old, incompatible world."""
+        old, glibc = self.arch.old_world, number(self.profile.libc.glibc or "")
+        return bool(old and glibc and glibc < old.below)
+
+    @property
+    def hwcaps(self) -> tuple[str, ...]:
+        """The subfolders of each searched folder that the loader looks into first on that CPU."""
+        features, glibc = frozenset(self.profile.cpu.features), self.glibc
+        return tuple(
+            each.folder
+            for each in self.arch.hwcaps
+            if each.features <= features and each.since <= glibc[:2] <= each.until
+        )
+
+    def ceiling(self, fact: str) -> str | None:
+        """The target's highest version of one family: as the profile says, else as its GCC has it."""
         libc = self.profile.libc
-        return self.rules.glibc_libraries | (self.rules.gcc_libraries if libc.glibcxx else frozenset())
+        said: str | None = getattr(libc, fact, None)
+        if said or not libc.glibcxx:
+            return said
+        have = number(libc.glibcxx)
+        rows = [row for row in self.rules.gcc if row.glibcxx <= have]
+        return max(rows, key=lambda row: row.glibcxx).ceilings.get(fact) if rows else None
+
+    @property
+    def python(self) -> str | None:
+        """The Python program whose process loads the extension modules; None where there is none or a choice."""
+        found = [
+            path
+            for path, facts in self.files.items()
+            if _PYTHON.fullmatch(posixpath.basename(path))
+            and fits(facts, self.arch)
+            and is_program(path, facts)
+            and (self.bundle is None or self._runtime_program(path))
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _runtime_program(self, path: str) -> bool:
+        inside = self.within_bundle(path) or ""
+        return any(fnmatchcase(inside, f"{self.rules.runtime}/{each}") for each in self.rules.runtime_programs)
 
     def find(self, path: str) -> str | None:
         """The file that ``path`` leads to, if it is a sound ELF file that we know."""
@@ -73,5 +135,22 @@ class World:
 
 def fits(facts: ElfFacts, arch: ArchRules) -> bool:
     """Whether the loader of that architecture would take the file at all."""
-    same = facts.machine == arch.machine and facts.bits == arch.bits
-    return same and facts.little_endian == arch.little_endian
+    same = facts.machine == arch.machine and facts.bits == arch.bits and facts.little_endian == arch.little_endian
+    return same and (arch.abi is None or facts.flags & arch.abi.mask == arch.abi.value)
+
+
+def is_program(path: str, facts: ElfFacts) -> bool:
+    """Some libraries have an interpreter too (libc.so.6 prints its version), but are not started by it."""
+    if facts.kind == "executable" or facts.pie:
+        return True
+    return facts.interpreter is not None and facts.soname is None and ".so" not in posixpath.basename(path)
+
+
+def is_extension(facts: ElfFacts) -> bool:
+    """Whether the file is a module that Python loads: it wants Python's own functions."""
+    return any(name.startswith(("Py", "_Py")) for name, _ in facts.symbols.wanted)
+
+
+def is_musl(library: str) -> bool:
+    """Whether the name is that of musl's C library: glibc's is libc.so.6 everywhere."""
+    return library.startswith("libc.musl-") or library == "libc.so"

@@ -25,14 +25,22 @@ from pathlib import Path
 
 from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
-from sampan.audit.families import ceilings, gpu, loader, pages
+from sampan.audit.families import ceilings, gpu, hardening, loader, pages
 from sampan.audit.families import closure as libraries
 from sampan.audit.gpu.read import read as gpu_code
+from sampan.audit.texts import read as texts
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 
 Judge = Callable[[str, World, Closure], Iterator[Finding]]
 Reader = Callable[[Path, ElfFacts], ElfFacts]
 
-JUDGES: tuple[Judge, ...] = (loader.judge, ceilings.judge, libraries.judge, pages.judge, gpu.judge)
-READERS: tuple[Reader, ...] = (gpu_code,)
+JUDGES: tuple[Judge, ...] = (
+    loader.judge,
+    ceilings.judge,
+    libraries.judge,
+    pages.judge,
+    hardening.judge,
+    gpu.judge,
+)
+READERS: tuple[Reader, ...] = (texts, gpu_code)

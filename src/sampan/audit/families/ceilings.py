@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from sampan.audit import rules as known
 from sampan.audit.closure import TARGET, Closure
-from sampan.audit.facts import VersionNeed
+from sampan.audit.facts import ElfFacts, VersionNeed
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 
 _SHOWN_SYMBOLS = 6
 _OTHER = "closure.version"
 _UNKNOWN = "ceiling.unknown"
+_MARKER = "GLIBC_ABI_"
+_NEWEST = (1 << 30,)
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,32 @@ def _miss_on_target(need: VersionNeed, family: str, world: World) -> _Miss | Non
     server = f"{world.profile.name}:{need.library}"
     if need.version == world.rules.private_abi:
         return _Miss(_OTHER, need, server, "-")
-    if rule is None:  # libgcc's and libgomp's own versions are older than any libstdc++ that a profile names
+    if rule is None:
         return None
-    ceiling: str | None = getattr(world.profile.libc, rule.fact)
+    ceiling = world.ceiling(rule.fact)
     if ceiling is None:
         return _Miss(_UNKNOWN, need, server, "?")
+    return (
+        _Miss(rule.code, need, server, f"{family}_{ceiling}")
+        if _wanted(need, world) > known.number(ceiling)
+        else None
+    )
+
+
+def _wanted(need: VersionNeed, world: World) -> tuple[int, ...]:
+    """A marker of glibc's that is not in the table is newer than all that is known."""
     special = world.rules.special.get(need.version)
-    wanted = known.number(special) if special else known.split_version(need.version)[1]
-    return _Miss(rule.code, need, server, f"{family}_{ceiling}") if wanted > known.number(ceiling) else None
+    if special or not need.version.startswith(_MARKER):
+        return known.number(special) if special else known.split_version(need.version)[1]
+    return _NEWEST
+
+
+def too_new_for_target(facts: ElfFacts, library: str, world: World) -> str | None:
+    """The highest version that the file wants of ``library`` and the target's own lacks; None where it has all."""
+    wanted = [need for need in facts.needs if need.library == library and not need.weak]
+    misses = [miss for need in wanted if (miss := _miss_on_target(need, known.split_version(need.version)[0], world))]
+    late = [miss.need.version for miss in misses if miss.code != _UNKNOWN]
+    return max(late, key=known.split_version, default=None)
 
 
 def _highest(versions: Iterable[str]) -> str:

@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from sampan.audit import paths
 from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
-from sampan.audit.world import World
+from sampan.audit.world import World, is_musl, is_program
 from sampan.spec import layout
 from sampan.spec.artefacts import Finding
 
 
-def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:  # noqa: ARG001
-    """``loader.interpreter`` and ``outside.bundle``."""
+def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:
+    """``loader.interpreter``, ``loader.musl`` and ``outside.bundle``."""
     facts = world.files[path]
     if facts.interpreter is not None and is_program(path, facts):
         inside = world.within_bundle(path)
@@ -23,22 +23,26 @@ def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:  # no
             yield from _on_target(path, facts.interpreter, world)
         else:
             yield from _in_bundle(path, inside, facts.interpreter, world)
+    else:
+        yield from _musl(path, facts, world, closure)
     if world.bundle is not None:
         yield from _reaching_out(path, facts, world)
 
 
-def is_program(path: str, facts: ElfFacts) -> bool:
-    """Some libraries have an interpreter too (libc.so.6 prints its version), but are not started by it."""
-    if facts.kind == "executable" or facts.pie:
-        return True
-    return facts.soname is None and ".so" not in posixpath.basename(path)
+def _musl(path: str, facts: ElfFacts, world: World, closure: Closure) -> Iterator[Finding]:
+    """A library built for musl: its C library is not there, and beside glibc's it could not be."""
+    missing = [name for name in closure.missing(path, facts.needed) if is_musl(name)]
+    if missing:
+        yield Finding("loader.musl", "error", world.name(path), (("libraries", ", ".join(missing)),))
 
 
 def _on_target(path: str, interpreter: str, world: World) -> Iterator[Finding]:
     """The kernel reads the path literally; a distribution has its own loader there and no other."""
-    if posixpath.normpath(interpreter) not in _same_place(world.arch.loader):
+    old = world.arch.old_world
+    expected = old.loader if old and world.old_world else world.arch.loader
+    if posixpath.normpath(interpreter) not in _same_place(expected):
         kind = "musl" if posixpath.basename(interpreter) == posixpath.basename(world.arch.musl) else "unknown"
-        values = (("interpreter", interpreter), ("expected", world.arch.loader), ("kind", kind))
+        values = (("interpreter", interpreter), ("expected", expected), ("kind", kind))
         yield Finding("loader.interpreter", "error", world.name(path), values)
 
 
@@ -69,6 +73,8 @@ def _reaching_out(path: str, facts: ElfFacts, world: World) -> Iterator[Finding]
         if "/" in name:
             yield Finding("outside.bundle", "error", world.name(path), (("outside", name), ("kind", "needed")))
     for entry in (*facts.rpath, *facts.runpath):
+        if not entry.startswith(("/", "$")):  # hangs on the working folder: path.working-folder
+            continue
         folder = paths.expand(entry, path, world.arch.lib[1], world.profile.arch)
         if not f"{folder}/".startswith(f"{world.bundle}/"):
             yield Finding(

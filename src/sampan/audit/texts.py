@@ -40,7 +40,7 @@ def _page_traps(data: mmap.mmap, facts: ElfFacts) -> Iterator[PageTrap]:
 
 def _libraries(data: mmap.mmap, facts: ElfFacts) -> frozenset[str]:
     own = {facts.soname, *facts.needed}
-    plugins = [prefix for prefix in rules.load().plugins if data.find(prefix.encode()) >= 0]
+    plugins = [prefix for prefix in rules.load().plugins if data.find(prefix.encode() + b"\0") >= 0]
     found: set[str] = set(plugins)
     for name in _names(data):
         if name not in own and len(found) < _MAX_NAMES:

@@ -23,8 +23,8 @@ class Elf:
     """A 64-bit ELF file. ``needs``: versions and their symbols by library; ``segments``: (align, vaddr - offset).
 
     ``exports``: version (of ``provides``, or "") by name; ``undefined``: names without a version; ``stack``: the
-    flags of PT_GNU_STACK, None for no such header; ``tls``: bytes; ``fixed``: initial-exec relocations; ``data``: what
-    the file ends with.
+    flags of PT_GNU_STACK, None for no such header; ``tls``: bytes; ``fixed``: initial-exec relocations; ``data``:
+    what the file ends with.
     """
 
     machine: int = AARCH64

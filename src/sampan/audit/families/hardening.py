@@ -70,7 +70,8 @@ def _search_paths(path: str, facts: ElfFacts, world: World) -> Iterator[Finding]
     entries = (*facts.rpath, *facts.runpath)
     working = [entry or "(empty)" for entry in entries if not entry.startswith(("/", "$"))]
     if working:
-        yield Finding("path.working-folder", "error", world.name(path), (("entries", ", ".join(working)),))
+        severity = "error" if world.bundle is not None else "warning"  # it runs all the same, by whoever's library
+        yield Finding("path.working-folder", severity, world.name(path), (("entries", ", ".join(working)),))
     absolute = [entry for entry in entries if entry.startswith("/")]
     if absolute and world.bundle is None:
         built = any(entry.startswith(world.rules.build_paths) for entry in absolute)

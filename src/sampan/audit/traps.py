@@ -14,7 +14,8 @@ from sampan.audit.image import Image
 _DF_TEXTREL, _DF_STATIC_TLS = 0x4, 0x10
 _MAX_NOTES = 64
 _MAX_NOTE_BYTES = 1 << 16
-_ABI_TAG, _LINUX = 1, 0
+_ABI_TAG = (4, 16, 1)  # bytes of the owner and of the content, type: glibc compares all three
+_LINUX = 0
 
 
 def read(image: Image) -> Traps:
@@ -52,7 +53,8 @@ def _abi_tag(notes: bytes, order: str) -> tuple[int, ...]:
             break
         owner, size, kind = struct.unpack_from(order + "III", notes, position)
         content = position + 12 + _padded(owner)
-        if kind == _ABI_TAG and notes[position + 12 : position + 16] == b"GNU\0" and content + 16 <= len(notes):
+        expected = (owner, size, kind) == _ABI_TAG and notes[position + 12 : position + 16] == b"GNU\0"
+        if expected and content + 16 <= len(notes):
             system, *version = struct.unpack_from(order + "IIII", notes, content)
             return tuple(version) if system == _LINUX else ()
         position = content + _padded(size)

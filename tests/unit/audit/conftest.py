@@ -24,7 +24,7 @@ class Elf:
 
     ``exports``: version (of ``provides``, or "") by name; ``undefined``: names without a version; ``stack``: the
     flags of PT_GNU_STACK, None for no such header; ``tls``: bytes; ``fixed``: initial-exec relocations; ``data``:
-    what the file ends with.
+    what the file ends with; ``executable``: the segments are code.
     """
 
     machine: int = AARCH64
@@ -53,6 +53,7 @@ class Elf:
     textrel: bool = False
     kernel: tuple[int, int, int] | None = None
     data: bytes = b""
+    executable: bool = False
 
     def __post_init__(self) -> None:
         self.strings = b"\0"
@@ -90,7 +91,7 @@ class Elf:
     def _load(self, align: int, skew: int, size: int, first: bool) -> bytes:
         filled = size if first else 0
         vaddr = skew if first else 0x40000000 + skew
-        return self._pack("IIQQQQQQ", 1, 5, 0, vaddr, vaddr, filled, filled or 16, align)
+        return self._pack("IIQQQQQQ", 1, 5 if self.executable else 4, 0, vaddr, vaddr, filled, filled or 16, align)
 
     def _pack(self, layout: str, *values: int) -> bytes:
         return struct.pack(("<" if self.little else ">") + layout, *values)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sampan.audit import elf
+from sampan.audit import elf, texts
 from sampan.audit.audit import audit
 from sampan.audit.facts import Damaged, ElfFacts
 from sampan.errors import BadInputError
@@ -31,7 +31,11 @@ def _poke(data: bytes, offset: int, layout: str, value: int) -> bytes:
 
 def _tag(data: bytes, tag: int) -> int:
     """Offset of the value of a dynamic entry."""
-    return data.index(struct.pack("<q", tag)) + 8
+    headers = (struct.unpack_from("<IIQ", data, 64 + 56 * index) for index in range(data[56]))
+    position = int(next(offset for kind, _, offset in headers if kind == 2))
+    while struct.unpack_from("<q", data, position)[0] != tag:
+        position += 16
+    return position + 8
 
 
 @pytest.fixture
@@ -44,6 +48,12 @@ def rich(make: Make) -> bytes:
         needs={"libc.so.6": {"GLIBC_2.17": ["a"], "GLIBC_2.28": ["b"]}, "libm.so.6": {"GLIBC_2.17": ["c"]}},
         provides=["X_1", "X_2"],
         interpreter="/lib/ld-linux-aarch64.so.1",
+        exports={"f": "X_1", "g": "X_2", "h": ""},
+        undefined=["PyInit"],
+        tls=64,
+        fixed=2,
+        kernel=(3, 7, 0),
+        data=b"\0<jemalloc>: Unsupported system page size\n\0libplugin.so.1\0",
     )
     data: bytes = elf_file.build()
     return data
@@ -58,6 +68,9 @@ def test_the_sound_file_is_sound(put: Put, rich: bytes) -> None:
         ("libc.so.6", "GLIBC_2.28", ("b",)),
         ("libm.so.6", "GLIBC_2.17", ("c",)),
     ]
+    assert facts.symbols.given == {"f": ("X_1",), "g": ("X_2",), "h": ("",)}
+    assert facts.symbols.wanted == (("a", "GLIBC_2.17"), ("b", "GLIBC_2.28"), ("c", "GLIBC_2.17"), ("PyInit", ""))
+    assert (facts.tls.size, facts.tls.fixed, facts.traps.kernel) == (64, 2, (3, 7, 0))
 
 
 def test_every_truncation_is_damaged(put: Put, rich: bytes) -> None:
@@ -66,6 +79,13 @@ def test_every_truncation_is_damaged(put: Put, rich: bytes) -> None:
 
 
 NEEDNUM, VERNEED, STRSZ, STRTAB, GNU_HASH = 0x6FFFFFFF, 0x6FFFFFFE, 10, 5, 0x6FFFFEF5
+RELA, RELASZ, SYMTAB = 7, 8, 6
+
+
+def _hash(data: bytes) -> int:
+    """Offset of the symbol hash table."""
+    return int(struct.unpack_from("<Q", data, _tag(data, GNU_HASH))[0])
+
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "huge segment count": lambda d: _poke(d, 56, "<H", 0xFFFF),
@@ -81,7 +101,16 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "no string table": lambda d: _poke(d, _tag(d, STRSZ), "<Q", 0),
     "endless versions": lambda d: _poke(d, _tag(d, NEEDNUM), "<Q", 1 << 60),
     "versions elsewhere": lambda d: _poke(d, _tag(d, VERNEED), "<Q", 1 << 60),
-    "endless symbols": lambda d: _poke(d, struct.unpack_from("<Q", d, _tag(d, GNU_HASH))[0] + 4, "<I", 0xFFFFFFFF),
+    "endless symbols": lambda d: _poke(d, _hash(d) + 4, "<I", 0xFFFFFFFF),
+    "endless buckets": lambda d: _poke(d, _hash(d), "<I", 0xFFFFFFFF),
+    "a bucket far away": lambda d: _poke(d, _hash(d) + 24, "<I", 0x7FFFFFFF),
+    "a huge bloom filter": lambda d: _poke(d, _hash(d) + 8, "<I", 0xFFFFFFFF),
+    "symbols elsewhere": lambda d: _poke(d, _tag(d, SYMTAB), "<Q", 1 << 50),
+    "relocations elsewhere": lambda d: _poke(d, _tag(d, RELA), "<Q", 1 << 50),
+    "endless relocations": lambda d: _poke(d, _tag(d, RELASZ), "<Q", (1 << 64) - 1),
+    "a relocation of a symbol that is not there": lambda d: _poke(
+        d, struct.unpack_from("<Q", d, _tag(d, RELA))[0] + 8, "<Q", 0xFFFFFFF0 << 32 | 1030
+    ),
 }
 
 
@@ -91,6 +120,53 @@ def test_damage_is_a_finding_for_that_file(put: Put, rich: bytes, kylin: TargetP
     report = audit([path], kylin)
     assert [(f.code, f.severity) for f in report.findings] == [("elf.damaged", "error")]
     assert report.elf_files == 1
+
+
+def test_a_hash_chain_without_an_end_is_refused(put: Put, rich: bytes) -> None:
+    """Its last word has no end mark, and what follows it has none either."""
+    chain = _hash(rich) + 28
+    assert isinstance(elf.read(put("f", rich[:chain] + bytes(12) + rich[chain + 12 :])), (Damaged, ElfFacts))
+    data = make_longer(rich)
+    chain = _hash(data) + 28
+    assert isinstance(elf.read(put("f", data[:chain] + bytes(len(data) - chain))), Damaged)
+
+
+def make_longer(data: bytes) -> bytes:
+    """The same file with its symbol hash table moved to the end."""
+    table = data[_hash(data) : _hash(data) + 40]
+    start = len(data)
+    data = _poke(data, _tag(data, GNU_HASH), "<Q", start) + table + bytes(4096)
+    return _poke(data, 64 + 32, "<Q", len(data))
+
+
+def test_names_that_overlap_without_end_are_bounded(put: Put, make: Make) -> None:
+    """Half a million symbols that share one long name: the names would take a thousand times the file."""
+    data = make(undefined=["x" * 4000]).build()
+    count, start = 120_000, len(data)
+    symbol = struct.unpack_from("<Q", data, _tag(data, SYMTAB))[0] + 24
+    data += bytes(24) + data[symbol : symbol + 24] * count
+    data = _poke(_poke(data, _tag(data, SYMTAB), "<Q", start), 64 + 32, "<Q", len(data))
+    data = _poke(data, _hash(data) + 4, "<I", count)
+    data = _poke(_poke(data, _hash(data) + 24, "<I", 0), _tag(data, 0x6FFFFFF0), "<Q", 0)
+    started = time.perf_counter()
+    assert isinstance(elf.read(put("f", data)), Damaged)
+    assert time.perf_counter() - started < 2
+
+
+def test_notes_that_lie_are_no_notes(put: Put, make: Make) -> None:
+    data = make(kernel=(4, 4, 0)).build()
+    note = data.index(struct.pack("<III", 4, 16, 1))
+    for position, value in ((0, 0xFFFFFFFF), (4, 0xFFFFFFF0), (8, 7)):
+        facts = elf.read(put("f", _poke(data, note + position, "<I", value)))
+        assert isinstance(facts, ElfFacts)
+        assert facts.traps.kernel == ()
+
+
+def test_texts_without_number_are_bounded(put: Put, make: Make, kylin: TargetProfile) -> None:
+    names = b"".join(b"\0lib%d.so" % index for index in range(50_000))
+    started = time.perf_counter()
+    assert audit([put("f", make(data=names + b"\0" + b".so" * 100_000).build())], kylin).findings == ()
+    assert time.perf_counter() - started < 3
 
 
 def test_a_version_table_that_points_at_itself_ends(put: Put, rich: bytes) -> None:
@@ -145,14 +221,14 @@ def test_file_names_that_are_not_utf8_can_be_written_down(tmp_path: Path, make: 
 @given(
     pokes=st.lists(
         st.tuples(
-            st.integers(4, 1200),
+            st.integers(4, 2000),
             st.sampled_from(["B", "<H", "<I", "<Q"]),
             st.sampled_from([0, 1, 2, 7, 255, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]),
         ),
         min_size=1,
         max_size=6,
     ),
-    cut=st.integers(0, 1200),
+    cut=st.integers(0, 2000),
 )
 def test_any_change_gives_facts_or_damage(
     tmp_path: Path, rich: bytes, pokes: list[tuple[int, str, int]], cut: int
@@ -164,4 +240,4 @@ def test_any_change_gives_facts_or_damage(
         data = data[: max(cut, 4)]
     path = tmp_path / "f"
     path.write_bytes(b"\x7fELF" + data[4:])
-    assert isinstance(elf.read(path), (ElfFacts, Damaged))
+    assert isinstance(elf.read(path, [texts.read]), (ElfFacts, Damaged))

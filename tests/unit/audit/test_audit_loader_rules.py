@@ -153,7 +153,7 @@ def test_rights_are_told_from_contents(put: Put, make: Make, kylin: TargetProfil
 
 def _code_with_jemalloc(make: Make, words: list[int]) -> bytes:
     """A program whose code starts at a page, and whose text stands 4096 bytes after that."""
-    data = bytearray(make(kind=2, dynamic=False).build())
+    data = bytearray(make(kind=2, dynamic=False, executable=True).build())
     code, text = 0x1000, 0x2000
     data += bytes(code - len(data)) + struct.pack(f"<{len(words)}I", *words)
     data += bytes(text - len(data)) + JEMALLOC

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sampan.audit.gpu.facts import GpuCode
+from sampan.audit.instructions.facts import CodeFacts
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class ElfFacts:
     page_traps: tuple[PageTrap, ...] = ()
     texts: frozenset[str] = frozenset()
     gpu: GpuCode | None = None
+    code: CodeFacts | None = None
 
 
 @dataclass(frozen=True)

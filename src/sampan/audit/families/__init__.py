@@ -25,9 +25,10 @@ from pathlib import Path
 
 from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
-from sampan.audit.families import ceilings, gpu, hardening, loader, pages
+from sampan.audit.families import ceilings, gpu, hardening, instructions, loader, pages
 from sampan.audit.families import closure as libraries
 from sampan.audit.gpu.read import read as gpu_code
+from sampan.audit.instructions.census import read as code
 from sampan.audit.texts import read as texts
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
@@ -42,5 +43,6 @@ JUDGES: tuple[Judge, ...] = (
     pages.judge,
     hardening.judge,
     gpu.judge,
+    instructions.judge,
 )
-READERS: tuple[Reader, ...] = (texts, gpu_code)
+READERS: tuple[Reader, ...] = (texts, gpu_code, code)

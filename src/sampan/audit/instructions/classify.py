@@ -1,0 +1,143 @@
+"""Sort what was found into the three classes: reached at start, unguarded, guarded."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sampan.audit.instructions import callers, reach
+from sampan.audit.instructions.body import Body
+from sampan.audit.instructions.callers import SiteFinder
+from sampan.audit.instructions.facts import GUARDED, START, UNGUARDED, Use
+from sampan.audit.instructions.reach import Code
+
+TEST = "test of the CPU"
+_LONGEST_BLOCK = 1 << 14  # bytes
+_NO_BODY = Body((), frozenset(), ())
+
+
+@dataclass(frozen=True)
+class Find:
+    """Instructions of one kind in one function: the first one's address, and how many. ``harmless``: why they never
+    run without the feature."""
+
+    address: int
+    features: tuple[str, ...]
+    harmless: str = ""
+    count: int = 1
+
+
+@dataclass
+class _Tally:
+    count: int
+    first: int
+    root: str
+
+
+@dataclass(frozen=True)
+class Finder:
+    """``each`` gives every single instruction between two addresses, ``sites`` what leads to given functions."""
+
+    each: Callable[[int, int], Iterable[Find]]
+    sites: SiteFinder
+
+
+class Classifier:
+    """One file. ``hits``: the finds by the index of their function."""
+
+    def __init__(self, code: Code, hits: Mapping[int, Sequence[Find]], finder: Finder) -> None:
+        self.code = code
+        self.hits = hits
+        self.finder = finder
+        self.few = len(hits) <= code.knowledge.limits.analysed
+        self.tally: dict[tuple[str, str], _Tally] = {}
+
+    def uses(self, *, program: bool) -> tuple[Use, ...]:
+        """Uses by class and feature, in their order."""
+        indices = sorted(self.hits)
+        unclear = [index for index in indices if self._unclear(index)]
+        begun = self._begun(unclear, program=program)
+        excuses = self._excuses(unclear)
+        for index in indices:
+            if self._body(index).guarded or index in begun:
+                finds: Iterable[Find] = self.finder.each(*self.code.functions.range(index))
+            else:
+                finds = self.hits[index]
+            for find in finds:
+                reached, root = self._class(find, self._body(index), excuses.get(index, ""), begun.get(index, ()))
+                self._count(reached, find, root)
+        return tuple(self._use(*key, one) for key, one in sorted(self.tally.items()))
+
+    def _body(self, index: int) -> Body:
+        """The function as entered at its first instruction; empty where there are too many to read."""
+        return self.code.body(self.code.functions.range(index)[0]) if self.few else _NO_BODY
+
+    def _unclear(self, index: int) -> bool:
+        """Whether more than the function itself is needed to judge its finds."""
+        if all(find.harmless for find in self.hits[index]):
+            return False
+        body = self._body(index)
+        if not body.guarded:
+            return True
+        finds = self.finder.each(*self.code.functions.range(index))
+        return any(not find.harmless and _block_of(body, find.address) not in body.guarded for find in finds)
+
+    def _begun(self, indices: list[int], *, program: bool) -> dict[int, list[tuple[Body, str]]]:
+        """For each of these functions: how it is entered from a start, and from which."""
+        wanted = set(indices)
+        found: dict[int, list[tuple[Body, str]]] = {}
+        if wanted:
+            started = reach.started(self.code, reach.roots(self.code, program=program))
+            for address, root in started.items():
+                index = self.code.functions.index(address)
+                if index in wanted:
+                    found.setdefault(index, []).append((self.code.body(address), root))
+        return found
+
+    def _excuses(self, indices: list[int]) -> dict[int, str]:
+        """What, outside of the functions themselves, guards them."""
+        functions, knowledge = self.code.functions, self.code.knowledge
+        named = {index: knowledge.variant(functions.name(functions.range(index)[0])) for index in indices}
+        rest = [index for index in indices if not named[index]][: knowledge.limits.analysed]
+        return {**named, **callers.wrapped(self.code, rest, self.finder.sites)}
+
+    @staticmethod
+    def _class(find: Find, body: Body, excuse: str, begun: Iterable[tuple[Body, str]]) -> tuple[str, str]:
+        """(class, what leads there or guards it)."""
+        if find.harmless:
+            return GUARDED, find.harmless
+        for entered, root in begun:
+            block = _block_of(entered, find.address)
+            if block is not None and block not in entered.guarded:
+                return START, root
+        block = _block_of(body, find.address)
+        if block is not None and block in body.guarded:
+            return GUARDED, TEST
+        return (GUARDED, excuse) if excuse else (UNGUARDED, "")
+
+    def _count(self, reached: str, find: Find, root: str) -> None:
+        for feature in find.features:
+            one = self.tally.setdefault((reached, feature), _Tally(0, find.address, root))
+            one.count += find.count
+
+    def _use(self, reached: str, feature: str, one: _Tally) -> Use:
+        return Use(
+            feature=feature,
+            reach=reached,
+            count=one.count,
+            address=one.first,
+            offset=self.code.binary.offset_of(one.first) or 0,
+            function=self.code.functions.name(one.first),
+            root=one.root,
+        )
+
+
+def _block_of(body: Body, address: int) -> int | None:
+    """The start of the block that ``address`` is in; blocks overlap where one enters another."""
+    at = bisect_right(body.blocks, address, key=lambda block: block.start) - 1
+    while at >= 0 and address - body.blocks[at].start < _LONGEST_BLOCK:
+        if address < body.blocks[at].end:
+            return body.blocks[at].start
+        at -= 1
+    return None

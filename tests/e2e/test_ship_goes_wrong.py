@@ -120,7 +120,9 @@ def copy_of_the_cache_without_the_engine(cache: Path) -> Path:
 
 
 def objects(cache: Path) -> list[Path]:
-    return list((cache / "scratch").rglob("*.o"))
+    """Compiled so far; folders of compiler checks come and go meanwhile."""
+    walk = os.walk(cache / "scratch")
+    return [Path(folder, name) for folder, _, names in walk for name in names if name.endswith(".o")]
 
 
 def no_compiler_left(cache: Path) -> bool:

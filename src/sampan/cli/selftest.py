@@ -28,7 +28,7 @@ def selftest(
         for each in (*result.embeddings, *result.chats)
     ]
     headings = ("", i18n.text("cli.selftest.text"), i18n.text("cli.selftest.score"), i18n.text("cli.selftest.needed"))
-    title = i18n.text("cli.selftest.title", model=result.model, url=result.url)
+    title = i18n.text(f"cli.selftest.title-{result.basis}", model=result.model, url=result.url)
     output.print_value(result, lambda: output.facts_table(title, rows, headings))
     if not result.ok:
         raise SystemExit(int(ExitCode.SERVICE))

@@ -6,8 +6,8 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from sampan.edge.files import write_atomically
 from sampan.disk import filesystem_errors
+from sampan.edge.files import write_atomically
 from sampan.flow.tools import Tools
 from sampan.spec import codec
 from sampan.spec.artefacts import Rehearsal

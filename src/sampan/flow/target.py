@@ -37,12 +37,10 @@ def read_plan(bundle: Path) -> Plan:
     return codec.load(Plan, bundle / "plan.json")
 
 
-def read_golden(bundle: Path) -> GoldenSet:
-    """The bundle's golden set. Raises BadInputError where it carries none."""
+def read_golden(bundle: Path) -> GoldenSet | None:
+    """The bundle's golden set; None where no reference could be made for its model. Raises BadInputError."""
     path = bundle / "weights" / "golden.json"
-    if not path.is_file():
-        raise BadInputError("target.no-golden", path=str(path))
-    return codec.load(GoldenSet, path)
+    return codec.load(GoldenSet, path) if path.is_file() else None
 
 
 def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], None]) -> None:
@@ -119,9 +117,13 @@ def _pid_file(name: str) -> Iterator[Path]:
 
 def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
     """Put the golden questions to the running service. Raises ServiceError where it cannot be asked."""
-    from sampan.gateway.selftest import selftest as run
+    from sampan.gateway import selftest as tests
 
-    return run(url or _own_url(bundle), read_golden(bundle), once=once)
+    where = url or _own_url(bundle)
+    golden = read_golden(bundle)
+    if golden is None:
+        return tests.consistency(where, read_plan(bundle).task)
+    return tests.selftest(where, golden, once=once)
 
 
 def _own_url(bundle: Path) -> str:
@@ -163,9 +165,10 @@ def hands(say: Callable[[str], None], progress: Progress) -> Hands:
 def _selftest_line(bundle: Path, host: str, port: int) -> str:
     """One line for people; ServiceError where an answer is wrong."""
     result = selftest(bundle, f"http://{host}:{port}")
-    worst = min((*result.embeddings, *result.chats), key=lambda each: each.score - each.minimum)
+    answers = (*result.embeddings, *result.chats)
+    if not answers:
+        raise BadInputError("target.no-golden", path=str(bundle / "weights" / "golden.json"))
+    worst = min(answers, key=lambda each: each.score - each.minimum)
     if not result.ok:
         raise ServiceError("target.selftest", text=worst.text[:40], score=f"{worst.score:.4f}", minimum=worst.minimum)
-    return i18n.text(
-        "target.selftest-ok", count=len(result.embeddings) + len(result.chats), score=f"{worst.score:.4f}"
-    )
+    return i18n.text(f"target.selftest-{result.basis}", count=len(answers), score=f"{worst.score:.4f}")

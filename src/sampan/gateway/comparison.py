@@ -23,7 +23,11 @@ class TextResult:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """All of them. ``ok`` is False where nothing was compared: an empty golden set proves nothing."""
+    """All of them. ``ok`` is False where nothing was compared: an empty golden set proves nothing.
+
+    ``basis``: golden (answers of an independent reference) or consistency (the service against itself, which proves
+    that it computes, not that it computes the right thing).
+    """
 
     SCHEMA: ClassVar[str] = "sampan/self-test/1"
 
@@ -31,6 +35,7 @@ class SelfTest:
     url: str
     embeddings: tuple[TextResult, ...] = ()
     chats: tuple[TextResult, ...] = ()
+    basis: str = "golden"
 
     @property
     def ok(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -13,13 +14,16 @@ from sampan.errors import ServiceError
 from sampan.gateway import vectors
 from sampan.gateway.comparison import SelfTest, TextResult, judge_chat, judge_embedding
 from sampan.gateway.engine import EngineBrokenError
-from sampan.spec.weights import GoldenChat, GoldenSet
+from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet
 
 _SECONDS = 600.0  # an emulated CPU needs minutes for what a real one does at once
 _CHAT_TOKENS = 32
 _UNIX = "unix:"
+_TEXTS = ("How do I reset my password?", "怎样重置密码？", "The invoice is attached; please pay within 30 days.")
+_PROMPT = "The capital of France is"
+_SAME_COSINE = 0.999  # kernels for one row and for many round differently
 Json = dict[str, Any]
-__all__ = ["SelfTest", "TextResult", "run_selftest", "selftest"]
+__all__ = ["SelfTest", "TextResult", "consistency", "run_selftest", "selftest"]
 
 
 def selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
@@ -31,13 +35,38 @@ def selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
     return asyncio.run(run_selftest(url, golden, once=once))
 
 
-async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
-    """See ``selftest``."""
+def consistency(url: str, task: str) -> SelfTest:
+    """For want of a golden set: a text alone and in a batch, a prompt twice. Raises ServiceError."""
+    return asyncio.run(_consistency(url, task))
+
+
+async def _consistency(url: str, task: str) -> SelfTest:
+    async with _asking(url) as asker:
+        model = await asker.model()
+        if task == "chat":
+            first, second = [await asker.complete(model, _PROMPT, _CHAT_TOKENS) for _ in range(2)]
+            chats = (judge_chat(GoldenChat(_PROMPT, first), second, len(first)),)
+            return SelfTest(model, url, chats=chats, basis="consistency")
+        together = await asker.embed(model, list(_TEXTS))
+        alone = [(await asker.embed(model, [text]))[0] for text in _TEXTS]
+        golden = [GoldenEmbedding(text, tuple(vector)) for text, vector in zip(_TEXTS, together, strict=True)]
+        pairs = zip(golden, alone, strict=True)
+        results = tuple(judge_embedding(one, [other], _SAME_COSINE) for one, other in pairs)
+        return SelfTest(model, url, embeddings=results, basis="consistency")
+
+
+@asynccontextmanager
+async def _asking(url: str) -> AsyncIterator[_Asker]:
     connector = aiohttp.UnixConnector(path=url.removeprefix(_UNIX)) if url.startswith(_UNIX) else None
     base = "http://service" if connector else url.rstrip("/").removesuffix("/v1")
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     async with aiohttp.ClientSession(base, connector=connector, timeout=timeout) as session:
-        asker = _Asker(session, url)
+        yield _Asker(session, url)
+
+
+async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
+    """See ``selftest``."""
+    async with _asking(url) as asker:
         model = await asker.model()
         return SelfTest(
             model=model,
@@ -60,13 +89,7 @@ async def _embeddings(asker: _Asker, model: str, golden: GoldenSet, once: bool) 
 async def _chat(asker: _Asker, model: str, golden: GoldenChat, minimum: int, once: bool) -> TextResult:
     # A token is at least one byte, so as many tokens as the needed part has bytes are always enough.
     tokens = len(golden.continuation[:minimum].encode()) if once else _CHAT_TOKENS
-    body = {"model": model, "prompt": golden.prompt, "temperature": 0, "max_tokens": tokens}
-    data = await asker.ask("/v1/completions", body)
-    try:
-        answer = str(data["choices"][0]["text"])
-    except (KeyError, IndexError, TypeError) as error:
-        raise asker.wrong_answer("/v1/completions", repr(error)) from error
-    return judge_chat(golden, answer, minimum)
+    return judge_chat(golden, await asker.complete(model, golden.prompt, tokens), minimum)
 
 
 class _Asker:
@@ -81,6 +104,15 @@ class _Asker:
             return str(data["data"][0]["id"])
         except (KeyError, IndexError, TypeError) as error:
             raise self.wrong_answer("/v1/models", repr(error)) from error
+
+    async def complete(self, model: str, prompt: str, tokens: int) -> str:
+        """The greedy continuation of a raw prompt."""
+        body = {"model": model, "prompt": prompt, "temperature": 0, "max_tokens": tokens}
+        data = await self.ask("/v1/completions", body)
+        try:
+            return str(data["choices"][0]["text"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise self.wrong_answer("/v1/completions", repr(error)) from error
 
     async def embed(self, model: str, texts: list[str]) -> list[Sequence[float]]:
         """One vector per text."""

@@ -137,10 +137,11 @@ def _golden(step: Step, log: Sequence[str], way: Way) -> Iterable[_Judged]:
         if step.ok:
             yield _Judged(Check("golden", False, "nothing was compared"), Failure("golden-none"))
         return
+    basis = str(data.get("basis", "golden"))
     for number, result in enumerate(embeddings, start=1):
-        yield _compared(f"golden-{number}", result, "cosine {:.4f}, needed {:g}")
+        yield _compared(f"{basis}-{number}", result, "cosine {:.4f}, needed {:g}")
     for number, result in enumerate(chats, start=1):
-        yield _compared(f"golden-chat-{number}", result, "{:.0f} characters equal, needed {:.0f}")
+        yield _compared(f"{basis}-chat-{number}", result, "{:.0f} characters equal, needed {:.0f}")
     if not step.ok:
         yield _ended(step, log, way)
 

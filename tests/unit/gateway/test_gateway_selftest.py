@@ -9,7 +9,7 @@ from tests.fakes.gateway import CHAT_MODEL, EMBEDDING_MODEL, fake_engine, gatewa
 
 from sampan.errors import ExitCode, ServiceError
 from sampan.gateway.comparison import SelfTest, cosine, judge_chat, judge_embedding
-from sampan.gateway.selftest import run_selftest, selftest
+from sampan.gateway.selftest import consistency, run_selftest, selftest
 from sampan.spec import codec
 from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet
 
@@ -99,6 +99,22 @@ def test_a_chat_service_is_asked_for_continuations(short_folder: Path) -> None:
     with gateway(short_folder, CHAT_MODEL) as running:  # the fake continues a prompt with itself
         golden = GoldenSet("m", "r", chats=(GoldenChat("once upon a", "once upon"), GoldenChat("x", "y")))
         assert [entry.ok for entry in selftest(running.url, golden).chats] == [True, False]
+
+
+def test_without_a_reference_the_service_is_compared_with_itself(short_folder: Path) -> None:
+    with gateway(short_folder, EMBEDDING_MODEL) as running:
+        result = consistency(running.url, "embedding")
+        assert result.ok
+        assert (result.basis, len(result.embeddings)) == ("consistency", 3)
+        assert [len(body["input"]) for body in running.fake.bodies] == [3, 1, 1, 1]
+    with gateway(short_folder, CHAT_MODEL) as running:
+        result = consistency(running.url, "chat")
+        assert result.ok
+        assert result.chats[0].score > 0
+
+
+def test_a_chat_that_says_nothing_is_not_consistent() -> None:
+    assert not judge_chat(GoldenChat("prompt", ""), "", 0).ok
 
 
 def test_once_asks_for_no_more_of_a_continuation_than_is_compared(short_folder: Path) -> None:

@@ -124,8 +124,7 @@ class _Process:
         files = (self._python if late else None, *_loaded(base), start, *_loaded(edges), self._loader)
         served: Iterable[str | None] = (*base.values(), *edges.values())
         complete = all(by is not None and by != TARGET for by in served)
-        inside = self._world.bundle is not None or not late or self._python is not None
-        return Scope(tuple(dict.fromkeys(filter(None, files))), complete and inside)
+        return Scope(tuple(dict.fromkeys(filter(None, files))), complete and (not late or self._python is not None))
 
     def _in_memory(self, late: bool) -> dict[str, str]:
         """The private loader is there before anything else; later, all that Python has loaded."""
@@ -163,7 +162,7 @@ def search_folders(world: World, path: str, loaders: tuple[str, ...] = ()) -> It
 
 
 def _expanded(world: World, path: str, entries: tuple[str, ...]) -> Iterator[str]:
-    lib = world.arch.lib[0 if world.bundle is None else 1]
+    lib = world.arch.lib[0 if world.private is None else 1]
     for entry in entries:
         if paths.from_origin(entry):  # any other folder is the target's, whose contents nobody knows
             yield paths.expand(entry, path, lib, world.profile.arch)

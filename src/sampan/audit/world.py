@@ -23,7 +23,9 @@ class World:
 
     ``files`` holds the sound ELF files: those to be judged, in ``shown`` under the name to report them by, and those
     that may serve them. ``bundle`` is the bundle's root where there is one. ``digests``: of the files that share a
-    SONAME, by path; ``set_id``: the files that run with their owner's rights.
+    SONAME, by path; ``set_id``: the files that run with their owner's rights. ``runtime``: the private runtime that
+    serves files outside of any bundle. ``unpacked``: the folder of an opened archive -> its name. ``wheels``: those
+    of them that pip would install into one folder.
     """
 
     profile: TargetProfile
@@ -36,25 +38,29 @@ class World:
     bundle: str | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
     set_id: frozenset[str] = frozenset()
+    runtime: str | None = None
+    unpacked: Mapping[str, str] = field(default_factory=dict)
+    wheels: tuple[str, ...] = ()
+
+    @property
+    def private(self) -> str | None:
+        """The private runtime that serves, the bundle's or the one that was handed in; None where the target does."""
+        return posixpath.join(self.bundle, self.rules.runtime) if self.bundle is not None else self.runtime
 
     @property
     def libraries(self) -> str | None:
-        """The folder that the private loader searches, where there is a bundle."""
-        if self.bundle is None:
-            return None
-        return posixpath.join(self.bundle, self.rules.runtime, layout.LIBRARIES)
+        """The folder that the private loader searches, where there is one."""
+        return posixpath.join(self.private, layout.LIBRARIES) if self.private is not None else None
 
     @property
     def loader(self) -> str | None:
-        """The private loader, where there is a bundle that has one."""
-        if self.bundle is None:
-            return None
-        return self.find(posixpath.join(self.bundle, self.rules.runtime, layout.LOADER))
+        """The private loader, where there is a runtime that has one."""
+        return self.find(posixpath.join(self.private, layout.LOADER)) if self.private is not None else None
 
     @property
     def on_target(self) -> frozenset[str]:
-        """Libraries that the target itself has for sure. A bundle may use none of them."""
-        if self.bundle is not None:
+        """Libraries that the target itself has for sure. The private loader uses none of them."""
+        if self.private is not None:
             return frozenset()
         named = self.profile.extra.get("libraries")  # what a survey may say of further ones
         more = frozenset(map(str, named)) if isinstance(named, (list, tuple)) else frozenset()
@@ -66,7 +72,7 @@ class World:
         """The version of the glibc that serves: the bundle's or the target's; () where that is not known."""
         libc = self.find(posixpath.join(self.libraries, _LIBC)) if self.libraries else None
         if libc is None:
-            return number(self.profile.libc.glibc or "") if self.bundle is None else ()
+            return number(self.profile.libc.glibc or "") if self.private is None else ()
         given = (split_version(version) for version in self.files[libc].provides)
         return max((found for family, found in given if family == "GLIBC"), default=())
 
@@ -105,23 +111,31 @@ class World:
             if _PYTHON.fullmatch(posixpath.basename(path))
             and fits(facts, self.arch)
             and is_program(path, facts)
-            and (self.bundle is None or self._runtime_program(path))
+            and (self.private is None or self._runtime_program(path))
         ]
         return found[0] if len(found) == 1 else None
 
     def _runtime_program(self, path: str) -> bool:
-        inside = self.within_bundle(path) or ""
-        return any(fnmatchcase(inside, f"{self.rules.runtime}/{each}") for each in self.rules.runtime_programs)
+        return any(fnmatchcase(path, f"{self.private}/{each}") for each in self.rules.runtime_programs)
 
     def find(self, path: str) -> str | None:
         """The file that ``path`` leads to, if it is a sound ELF file that we know."""
         real = self.aliases.get(path, path)
-        return real if real in self.files else None
+        if real in self.files or not self.wheels:
+            return real if real in self.files else None
+        own = next((folder for folder in self.wheels if path.startswith(folder + "/")), None)
+        beside = [] if own is None else [folder + path[len(own) :] for folder in self.wheels if folder != own]
+        return next(
+            (self.aliases.get(each, each) for each in beside if self.aliases.get(each, each) in self.files), None
+        )
 
     def name(self, path: str) -> str:
         """The path as people know it."""
         if path in self.shown:
             return self.shown[path]
+        for folder, name in self.unpacked.items():
+            if f"{path}/".startswith(folder + "/"):
+                return f"{name}!{path[len(folder) + 1 :]}"
         if self.bundle is not None and path.startswith(self.bundle + "/"):
             return path[len(self.bundle) + 1 :]
         return path

@@ -32,7 +32,7 @@ def _missing(path: str, facts: ElfFacts, world: World, closure: Closure) -> Iter
     missing = [name for name in closure.missing(path, facts.needed) if "/" not in name and not is_musl(name)]
     if missing:
         folders = [world.name(folder) for folder in search_folders(world, path)]
-        places = [*folders, *([] if world.bundle else [world.profile.name])]
+        places = [*folders, *([] if world.private else [world.profile.name])]
         values = (("libraries", ", ".join(missing)), ("searched", ", ".join(dict.fromkeys(places)) or "-"))
         yield Finding("closure.missing", "error", world.name(path), values)
 

@@ -1,0 +1,162 @@
+"""One archive into one folder: what the audit will read of it, and what is wrong with it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import BinaryIO
+
+from sampan.audit.archives import debs, tars, zips
+from sampan.audit.archives.limits import PIECE, Budget, Excess, Share
+from sampan.audit.archives.member import DamagedArchive, Member, clean, lead
+from sampan.audit.archives.streams import HEAD, Plain, Unpacked, compression_of
+
+SUFFIXES = (".whl", ".zip", ".deb", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".txz", ".tar.zst", ".tar.bz2", ".tbz2")
+_ELF = b"\x7fELF"
+_READ = ("plan.json", "*/plan.json", "*.dist-info/WHEEL", "*.dist-info/RECORD", "*.dist-info/METADATA")
+_FIRST = 256  # bytes kept of a script: its first line
+
+
+@dataclass
+class Contents:
+    """What one archive holds. Names are below its top.
+
+    ``files``: written into ``folder`` (ELF files, archives, metadata); ``names``: of all. ``links``: name -> where it
+    leads. ``digests``: of a wheel's members, as RECORD writes them, with their size. ``heads``: the first bytes of a
+    wheel's scripts. ``faults``: by finding code, what is said of it and of which members.
+    """
+
+    folder: Path
+    files: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    links: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, tuple[str, int]] = field(default_factory=dict)
+    heads: dict[str, bytes] = field(default_factory=dict)
+    faults: dict[str, list[str]] = field(default_factory=dict)
+    members: int = 0
+
+    def fault(self, code: str, what: str) -> None:
+        """One more fault; finding codes come without their ``archive.``."""
+        self.faults.setdefault(code, []).append(what)
+
+
+def is_archive(name: str) -> bool:
+    """By the name's end, as pip, tar and dpkg go by it."""
+    return name.lower().endswith(SUFFIXES)
+
+
+def unpack(archive: Path, folder: Path, budget: Budget) -> Contents:
+    """Read every member of ``archive`` once; write what the audit needs into ``folder``, which exists and is empty.
+
+    What is wrong with the archive is in ``faults``. Raises OSError of this machine only (disk full, unreadable).
+    """
+    found = Contents(folder)
+    name = archive.name.lower()
+    with archive.open("rb") as stream:
+        try:
+            share = budget.share(_length(stream))
+            for member in _members(stream, share):
+                found.members += 1
+                _take(found, member, wheel=name.endswith(".whl"))
+        except DamagedArchive as error:
+            found.fault("damaged", str(error))
+        except Excess as error:
+            found.fault("bomb", str(error))
+    _settle_links(found, rooted=name.endswith(".deb"))
+    return found
+
+
+def _length(stream: BinaryIO) -> int:
+    stream.seek(0, 2)
+    return stream.tell()
+
+
+def _members(stream: BinaryIO, share: Share) -> Iterator[Member]:
+    """By the first bytes; the name's end may say what it likes."""
+    size = _length(stream)
+    stream.seek(0)
+    head = stream.read(max(HEAD, len(debs.MAGIC)))
+    if head.startswith(debs.MAGIC):
+        return debs.members(stream, share)
+    if head.startswith(b"PK"):
+        return zips.members(stream, share)
+    compression = compression_of(head)
+    plain = Plain(stream, 0, size)
+    return tars.members(Unpacked(plain, compression) if compression else plain, share)
+
+
+def _take(found: Contents, member: Member, *, wheel: bool) -> None:
+    name = clean(member.name)
+    if name is None:
+        if member.kind != "folder" or member.name.strip("./"):
+            found.fault("path", member.name)
+        return
+    if member.kind == "link":
+        found.links[name] = f"{'=' if member.hard else '>'}{member.target}"
+    elif member.kind == "other":
+        found.fault("kind", name)
+    elif member.kind == "file":
+        _file(found, name, member, wheel=wheel)
+
+
+def _file(found: Contents, name: str, member: Member, *, wheel: bool) -> None:
+    if name in found.names:
+        found.fault("duplicate", name)
+    found.names.add(name)
+    try:
+        first = member.read(PIECE)
+        wanted = first.startswith(_ELF) or is_archive(name) or any(fnmatchcase(name, each) for each in _READ)
+        if wheel and ".data/scripts/" in f"/{name}":
+            found.heads[name] = first[:_FIRST]
+        if wanted or wheel:
+            _copy(found, name, first, member, keep=wanted, hashed=wheel)
+    except DamagedArchive as error:
+        found.fault("damaged", f"{name}: {error}")
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        found.fault("duplicate", name)
+
+
+def _copy(found: Contents, name: str, first: bytes, member: Member, *, keep: bool, hashed: bool) -> None:
+    digest, size, path = hashlib.sha256(), 0, found.folder / name
+    if keep:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") if keep else _Nowhere() as sink:
+        piece = first
+        while piece:
+            sink.write(piece)
+            digest.update(piece)
+            size += len(piece)
+            piece = member.read(PIECE)
+    if hashed:
+        text = base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+        found.digests[name] = (text, size)
+    if keep and name not in found.files:
+        found.files.append(name)
+
+
+class _Nowhere:
+    """A sink for what is only hashed."""
+
+    def __enter__(self) -> _Nowhere:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to close."""
+
+    def write(self, piece: bytes) -> None:
+        """Drop it."""
+
+
+def _settle_links(found: Contents, *, rooted: bool) -> None:
+    """Replace each link's target by a name below the top; those that lead out are faults."""
+    for name, target in list(found.links.items()):
+        place = lead(name, target[1:], hard=target.startswith("="), rooted=rooted)
+        if place is None:
+            found.fault("link", f"{name} -> {target[1:]}")
+            del found.links[name]
+        else:
+            found.links[name] = place

@@ -1,0 +1,1 @@
+"""Wheels: what the name, the tag and RECORD promise, against what is inside."""

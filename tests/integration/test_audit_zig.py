@@ -53,7 +53,7 @@ EXPECTED: dict[str, list[str]] = {
     "libuser.so": [],
     "lib4k.so": ["page.alignment"],
     "librandom.so": ["glibc.ceiling"],
-    "hello-musl": ["closure.missing", "loader.interpreter"],
+    "hello-musl": ["loader.interpreter"],
     "hello-x86-64": ["arch.machine"],
 }
 

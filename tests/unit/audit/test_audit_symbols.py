@@ -62,6 +62,16 @@ def test_a_symbol_that_nobody_gives_is_named(bundle: Path, put: Put, make: Make,
     assert (_value(report, "symbols"), _value(report, "count")) == ("PyGone, cblas_dgemm", "2")
 
 
+def test_a_module_elsewhere_is_judged_in_the_bundles_python(
+    bundle: Path, put: Put, make: Make, kylin: TargetProfile
+) -> None:
+    path = put("elsewhere/m.so", _module(make, "PyInit", "PyGone"))
+    assert _value(audit([path], kylin, bundle=bundle), "symbols") == "PyGone"
+    assert _value(audit([put("b-1/app/m.so", path.read_bytes())], kylin), "symbols") == "PyGone"
+    (bundle / "runtime/libexec/python3.11").unlink()
+    assert audit([path], kylin, bundle=bundle).findings == ()  # whose symbols it would see is not known
+
+
 def test_a_library_of_the_module_gives_it_symbols(bundle: Path, put: Put, make: Make, kylin: TargetProfile) -> None:
     put("b-1/app/libs/libblas.so", make(soname="libblas.so", exports={"cblas_dgemm": ""}).build())
     module = _module(make, "cblas_dgemm", needed=["libblas.so"], runpath="$ORIGIN/libs")

@@ -137,6 +137,8 @@ class A64Flow:
             return f"flag{page + ((word >> 10 & 0xFFF) << (word >> 30))}" if page else ""
         if word >> 24 & 0x1F in (0x12, 0x13, 0x0A, 0x0B, 0x11):  # logic, bit fields, move, add
             moved = word >> 16 & 31 if word & 0x7FE0FFE0 == 0x2A0003E0 else base
+            if moved == 31:
+                return "cpu"  # zero: decided when it was built, as in zig's outline helpers
             return self._source(moved, at, low, depth - 1)
         return ""
 

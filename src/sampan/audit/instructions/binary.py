@@ -46,6 +46,7 @@ INIT_ARRAY, PREINIT_ARRAY = 14, 16  # SHT_INIT_ARRAY, SHT_PREINIT_ARRAY
 _EXECUTABLE = 4  # SHF_EXECINSTR
 _MAX_ADDRESS = 1 << 62
 _MAX_NAME = 512
+_MAX_SECTIONS = 4096  # of a linked file; object files may have more
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,12 @@ class Binary:
         self.entry = int(header[0][4]) if len(header) else 0
         self.names_section = int(header[0][13]) if len(header) else 0
         fields = header[0] if len(header) else None
-        self.segments = self.records(_SEGMENT, int(fields[5]), int(fields[10])) if fields is not None else header
-        self.sections = self.records(_SECTION, int(fields[6]), int(fields[12])) if fields is not None else header
-        self.loads = [s for s in self._rows(self.segments) if s["kind"] == _PT_LOAD]
+        segments = self.records(_SEGMENT, int(fields[5]), int(fields[10])) if fields is not None else header
+        self.segments = self._rows(segments)
+        count = min(int(fields[12]), _MAX_SECTIONS) if fields is not None else 0
+        sections = self.records(_SECTION, int(fields[6]), count) if fields is not None else header
+        self.sections = self._rows(sections)
+        self.loads = [s for s in self.segments if s["kind"] == _PT_LOAD]
 
     def records(self, layout: np.dtype[np.void], offset: int, count: int) -> Records:
         """As many of ``count`` records at ``offset`` as the file has."""
@@ -114,7 +118,7 @@ class Binary:
         """What can be executed: the sections that say so, else whole segments. In order, without overlap."""
         found = [
             Span(s["vaddr"], s["vaddr"] + s["size"], s["offset"])
-            for s in self._rows(self.sections)
+            for s in self.sections
             if s["kind"] == _PROGBITS and s["flags"] & _EXECUTABLE and self.offset_of(s["vaddr"]) == s["offset"]
         ]
         if not found:
@@ -122,11 +126,12 @@ class Binary:
         return tuple(self._disjoint(sorted(found, key=lambda span: span.start)))
 
     def _disjoint(self, spans: list[Span]) -> Iterator[Span]:
-        end = 0
+        end, left = 0, len(self.data)  # what is mapped many times over is looked at once
         for span in spans:
-            last = min(span.end, span.start + len(self.data) - span.offset, _MAX_ADDRESS)
+            last = min(span.end, span.start + min(len(self.data) - span.offset, left), _MAX_ADDRESS)
             if span.start >= end and last > span.start and span.offset >= 0:
                 end = last
+                left -= last - span.start
                 yield Span(span.start, last, span.offset)
 
     def span_at(self, address: int) -> Span | None:
@@ -136,7 +141,7 @@ class Binary:
 
     def section(self, name: str) -> tuple[int, int]:
         """(address, bytes) of the section of that name, (0, 0) where there is none."""
-        rows = self._rows(self.sections)
+        rows = self.sections
         names = rows[self.names_section]["offset"] if self.names_section < len(rows) else len(self.data)
         wanted = name.encode() + b"\0"
         for row in rows:
@@ -148,7 +153,7 @@ class Binary:
     @cached_property
     def dynamic(self) -> dict[int, int]:
         """The dynamic table's values by tag number; of several the last."""
-        for segment in self._rows(self.segments):
+        for segment in self.segments:
             if segment["kind"] == _PT_DYNAMIC:
                 pair = np.dtype([("tag", "<u8"), ("value", "<u8")])
                 table = self.records(pair, segment["offset"], min(segment["size"] // 16, 4096))
@@ -159,15 +164,15 @@ class Binary:
     @cached_property
     def symbols(self) -> tuple[Symbols, ...]:
         """The symbol tables, the dynamic one first."""
-        rows = self._rows(self.sections)
-        found = [row for kind in (_DYNSYM, _SYMTAB) for row in rows if row["kind"] == kind]
+        rows = self.sections
+        found = [next((row for row in rows if row["kind"] == kind), None) for kind in (_DYNSYM, _SYMTAB)]
         tables = [
             Symbols(
                 self.records(_SYMBOL, row["offset"], row["size"] // 24),
                 (rows[row["link"]]["offset"], rows[row["link"]]["size"]),
             )
             for row in found
-            if row["link"] < len(rows)
+            if row is not None and row["link"] < len(rows)
         ]
         return tuple(tables) or self._symbols_without_sections()
 
@@ -197,7 +202,7 @@ class Binary:
             if offset is not None:
                 tables.append(self.records(_RELOCATION, offset, self.dynamic.get(size, 0) // 24))
         if not tables:  # static programs: .rela.iplt
-            rows = [row for row in self._rows(self.sections) if row["kind"] == _RELA and row["flags"] & 2]
+            rows = [row for row in self.sections if row["kind"] == _RELA and row["flags"] & 2]
             tables = [self.records(_RELOCATION, row["offset"], row["size"] // 24) for row in rows]
         table = np.concatenate(tables) if tables else np.empty(0, _RELOCATION)
         return table[np.argsort(table["offset"], kind="stable")]
@@ -214,5 +219,5 @@ class Binary:
         """(address, bytes) of a table of functions, by the dynamic table or else by its section's type."""
         if tag in self.dynamic:
             return self.dynamic[tag], self.dynamic.get(size_tag, 0)
-        rows = [row for row in self._rows(self.sections) if row["kind"] == section]
+        rows = [row for row in self.sections if row["kind"] == section]
         return (rows[0]["vaddr"], rows[0]["size"]) if rows else (0, 0)

@@ -13,6 +13,7 @@ from sampan.audit.instructions import flow
 from sampan.audit.instructions.flow import Block, Flow
 
 _MAX_GUARDS = 64
+_MAX_KINDS = 32
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _guarded(blocks: dict[int, Block], after: dict[int, tuple[int, ...]], reader
 def _behind(start: int, sides: dict[int, set[tuple[int, int]]], after: dict[int, tuple[int, ...]]) -> set[int]:
     """Blocks to which several tests lead, each by one of its sides, and nothing else does: a test within a loop."""
     found: set[int] = set()
-    for kind in {frozenset(one) for one in sides.values()}:
+    for kind in sorted({frozenset(one) for one in sides.values()}, key=sorted)[:_MAX_KINDS]:
         open_ways = {at: tuple(way for way in ways if (at, way) not in kind) for at, ways in after.items()}
         reached = _reached(start, set(), open_ways)
         found |= {block for block, one in sides.items() if one == kind and block not in reached}

@@ -13,7 +13,7 @@ from sampan.audit.instructions.facts import GUARDED, START, UNGUARDED, Use
 from sampan.audit.instructions.reach import Code
 
 TEST = "test of the CPU"
-_LONGEST_BLOCK = 1 << 14  # bytes
+_OVERLAPS = 8  # blocks that may lie over one another, where one enters another
 _NO_BODY = Body((), frozenset(), ())
 
 
@@ -134,10 +134,7 @@ class Classifier:
 
 
 def _block_of(body: Body, address: int) -> int | None:
-    """The start of the block that ``address`` is in; blocks overlap where one enters another."""
-    at = bisect_right(body.blocks, address, key=lambda block: block.start) - 1
-    while at >= 0 and address - body.blocks[at].start < _LONGEST_BLOCK:
-        if address < body.blocks[at].end:
-            return body.blocks[at].start
-        at -= 1
-    return None
+    """The start of the block that ``address`` is in."""
+    after = bisect_right(body.blocks, address, key=lambda block: block.start)
+    near = reversed(body.blocks[max(0, after - _OVERLAPS) : after])
+    return next((block.start for block in near if address < block.end), None)

@@ -18,6 +18,7 @@ class Limits:
     depth: int
     functions: int
     blocks: int
+    total: int
     analysed: int
 
 

@@ -27,14 +27,17 @@ class Code:
     flow: Flow
     knowledge: Knowledge
     bodies: dict[int, Body] = field(default_factory=dict)
+    blocks: int = 0  # that were read so far
 
     def body(self, start: int) -> Body:
         """The function that is entered at ``start``; kept, since many things ask."""
         if start not in self.bodies:
             index = self.functions.index(start)
             bounds = self.functions.range(index) if index >= 0 else (start, start)
-            limit = self.knowledge.limits.blocks
+            limits = self.knowledge.limits
+            limit = min(limits.blocks, limits.total - self.blocks)
             self.bodies[start] = body.read(start, bounds, self.flow, self.ends, limit)
+            self.blocks += len(self.bodies[start].blocks)
         return self.bodies[start]
 
     def ends(self, target: int) -> bool:

@@ -1,0 +1,150 @@
+"""What the audit says of a program and a CPU, and what happens when that CPU (under qemu-user) runs it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.integration import isa_programs
+
+from sampan.audit.audit import audit
+from sampan.spec.target import CpuFacts, OsFacts, TargetProfile
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(find_spec("ziglang") is None, reason="the compiler (package ziglang) is not installed"),
+]
+_DATA = tomllib.loads((resources.files("sampan") / "data" / "emulated_cpus.toml").read_text(encoding="utf-8"))
+CPUS = {cpu["name"]: cpu for cpu in _DATA["cpu"]}
+CLEAN, SIGILL = "clean", "illegal instruction"
+
+# What happens is given for each pair, so that a change of the emulator cannot move the audit's verdict unseen.
+RUNS: dict[tuple[str, str], str] = {
+    ("a64-plain", "cortex-a57"): CLEAN,
+    ("a64-lse-constructor", "cortex-a57"): SIGILL,
+    ("a64-lse-constructor", "cortex-a76"): CLEAN,
+    ("a64-lse-main", "cortex-a57"): SIGILL,
+    ("a64-lse-main", "a64fx"): CLEAN,
+    ("a64-lse-outline", "cortex-a57"): CLEAN,
+    ("a64-lse-outline", "cortex-a76"): CLEAN,
+    ("a64-dotprod-main", "cortex-a57"): SIGILL,
+    ("a64-dotprod-main", "cortex-a76"): CLEAN,
+    ("a64-dotprod-main", "a64fx"): SIGILL,
+    ("a64-dotprod-asked", "cortex-a57"): CLEAN,
+    ("a64-dotprod-asked", "cortex-a76"): CLEAN,
+    ("a64-dotprod-flag", "cortex-a57"): CLEAN,
+    ("a64-dotprod-flag", "a64fx"): CLEAN,
+    ("a64-fp16-main", "cortex-a57"): SIGILL,
+    ("a64-fp16-main", "cortex-a76"): CLEAN,
+    ("a64-fp16-constructor", "cortex-a57"): SIGILL,
+    ("a64-fp16-constructor", "cortex-a76"): CLEAN,
+    ("a64-rdm-main", "cortex-a57"): SIGILL,
+    ("a64-rdm-main", "cortex-a76"): CLEAN,
+    ("a64-rcpc-main", "cortex-a57"): SIGILL,
+    ("a64-rcpc-main", "cortex-a76"): CLEAN,
+    ("a64-rcpc-main", "a64fx"): SIGILL,
+    ("a64-i8mm-main", "cortex-a76"): SIGILL,
+    ("a64-bf16-flag", "cortex-a76"): CLEAN,
+    ("a64-sve-constructor", "cortex-a76"): SIGILL,
+    ("a64-sve-constructor", "a64fx"): CLEAN,
+    ("a64-aes-main", "cortex-a57"): CLEAN,
+    ("a64-dotprod-unused", "cortex-a57"): CLEAN,
+    ("x86-plain", "Nehalem"): CLEAN,
+    ("x86-popcnt-main", "Nehalem"): CLEAN,
+    ("x86-avx2-main", "Nehalem"): SIGILL,
+    ("x86-avx2-main", "IvyBridge"): SIGILL,
+    ("x86-avx2-main", "Haswell"): CLEAN,
+    ("x86-avx2-asked", "Nehalem"): CLEAN,
+    ("x86-avx2-asked", "Haswell"): CLEAN,
+    ("x86-avx2-flag", "Nehalem"): CLEAN,
+    ("x86-fma-constructor", "Nehalem"): SIGILL,
+    ("x86-fma-constructor", "Haswell"): CLEAN,
+    ("x86-bmi2-main", "IvyBridge"): SIGILL,
+    ("x86-bmi2-main", "Haswell"): CLEAN,
+    ("x86-avx512-main", "Haswell"): SIGILL,
+    ("x86-avx2-unused", "Nehalem"): CLEAN,
+}
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A minute and a half of compiling the first time, seconds afterwards."""
+    return isa_programs.build(tmp_path_factory.mktemp("isa"))
+
+
+def profile(cpu: str) -> TargetProfile:
+    """A machine with that CPU, whose features are all known."""
+    arch, features = CPUS[cpu]["arch"], tuple(CPUS[cpu]["features"])
+    return TargetProfile(cpu, arch, OsFacts("linux", "Linux"), CpuFacts(cpu, features), 4096)
+
+
+def codes(program: Path, cpu: str) -> dict[str, str]:
+    """Severity by code, of the rules on instructions."""
+    return {f.code: f.severity for f in audit([program], profile(cpu)).findings if f.code.startswith("isa.")}
+
+
+@pytest.mark.parametrize(("name", "cpu"), RUNS)
+def test_the_verdict_is_what_happens(programs: Path, name: str, cpu: str) -> None:
+    emulator = _DATA["qemu"][CPUS[cpu]["arch"]]["program"]
+    if shutil.which(emulator) is None:
+        pytest.skip(f"{emulator} (package qemu-user-static) is not on this machine")
+    ran = subprocess.run([emulator, "-cpu", CPUS[cpu]["qemu"], programs / name], capture_output=True, check=False)
+    happened = {0: CLEAN, -4: SIGILL, 132: SIGILL}[ran.returncode]
+    said = SIGILL if codes(programs / name, cpu).get("isa.start") == "error" else CLEAN
+    assert (said, happened) == (RUNS[name, cpu], RUNS[name, cpu])
+
+
+@pytest.mark.parametrize(
+    ("name", "cpu", "expected"),
+    [
+        ("a64-plain", "cortex-a57", {"isa.guarded": "info"}),
+        ("a64-dotprod-flag", "cortex-a57", {"isa.guarded": "info"}),
+        ("a64-dotprod-asked", "cortex-a57", {"isa.guarded": "info"}),
+        ("a64-lse-outline", "cortex-a57", {"isa.guarded": "info"}),
+        ("a64-dotprod-unused", "cortex-a57", {"isa.unguarded": "warning"}),
+        ("a64-dotprod-unused", "cortex-a76", {}),
+        ("a64-dotprod-main", "cortex-a76", {}),
+        ("x86-avx2-asked", "Nehalem", {"isa.guarded": "info"}),
+        ("x86-avx2-flag", "Nehalem", {"isa.guarded": "info"}),
+        ("x86-avx2-unused", "Nehalem", {"isa.unguarded": "warning"}),
+        ("x86-plain", "Nehalem", {}),
+    ],
+)
+def test_each_class_has_its_finding(programs: Path, name: str, cpu: str, expected: dict[str, str]) -> None:
+    found = codes(programs / name, cpu)
+    if name.startswith("a64"):
+        found.pop("isa.guarded", None)  # the unwinder that zig links has some, see test_the_unwinder_is_excused
+        expected = {code: severity for code, severity in expected.items() if code != "isa.guarded"}
+    assert found == expected
+
+
+def test_a_call_through_a_pointer_is_only_warned_of(programs: Path) -> None:
+    """What the documents say: such a program may die, and the audit cannot know."""
+    assert codes(programs / "a64-dotprod-pointer", "cortex-a57")["isa.unguarded"] == "warning"
+
+
+def test_a_class_of_cpus_is_only_warned_of(programs: Path) -> None:
+    """A generic profile knows the least that its CPUs have, not what they lack."""
+    cpu = CpuFacts("any", ("asimd", "fp"), features_known=False)
+    target = TargetProfile("any", "aarch64", OsFacts("linux", "Linux"), cpu, 4096)
+    found = audit([programs / "a64-dotprod-main"], target).findings
+    assert ("isa.start", "warning") in [(finding.code, finding.severity) for finding in found]
+
+
+def test_the_finding_names_the_place(programs: Path) -> None:
+    found = audit([programs / "a64-lse-constructor"], profile("cortex-a57")).findings
+    values = dict(next(finding for finding in found if finding.code == "isa.start").values)
+    assert values["features"] == "atomics ×1"
+    assert values["root"] == ".init_array"
+    data = (programs / "a64-lse-constructor").read_bytes()
+    assert int.from_bytes(data[int(values["offset"], 16) :][:4], "little") & 0x3F208C00 == 0x38200000

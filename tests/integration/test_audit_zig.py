@@ -94,3 +94,28 @@ def test_readelf_reads_the_same(files: Path, name: str) -> None:
     assert {need.version for need in facts.needs} == set(re.findall(r"Name: (\S+)\s+Flags", text))
     assert [load.align for load in facts.loads] == [int(a, 16) for a in re.findall(r"  LOAD .* (0x\w+)\n", text)]
     assert ([facts.interpreter] if facts.interpreter else []) == re.findall(r"program interpreter: (.*)\]", text)
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="readelf (binutils) is not on this machine")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_readelf_sees_the_same_symbols(files: Path, name: str) -> None:
+    facts = elf.read(files / name)
+    assert isinstance(facts, ElfFacts)
+    text = subprocess.run(
+        ["readelf", "--dyn-syms", "-W", name],
+        cwd=files,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"LC_ALL": "C"},
+    ).stdout
+    rows = re.findall(r"(\S+) +(GLOBAL|WEAK) +(DEFAULT|PROTECTED) +(UND|ABS|\d+) (\S+)", text)
+    wanted = {_plain(symbol) for _, binding, _, where, symbol in rows if where == "UND" and binding == "GLOBAL"}
+    given = {_plain(symbol) for _, _, _, where, symbol in rows if where != "UND"}
+    assert {name for name, _ in facts.symbols.wanted} == wanted
+    assert set(facts.symbols.given) == given
+    assert wanted | given
+
+
+def _plain(symbol: str) -> str:
+    return symbol.partition("@")[0]

@@ -28,6 +28,7 @@ class ExitCode(IntEnum):
     VERIFICATION_FAILED = 9
     REHEARSAL_FAILED = 10
     SERVICE = 11
+    WARNINGS = 12  # no error class: only a verb that was asked to be strict ends with it
     INTERRUPTED = 130
 
 

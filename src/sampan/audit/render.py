@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sampan import i18n
@@ -19,9 +20,18 @@ class Row:
     fix: str
 
 
-def rows(report: AuditReport) -> tuple[Row, ...]:
-    """The findings in the report's order, worst first."""
-    return tuple(row(finding) for finding in report.findings)
+SEVERITIES = ("error", "warning", "info")
+
+
+def at_least(findings: Sequence[Finding], severity: str) -> tuple[Finding, ...]:
+    """The findings of that severity and worse."""
+    wanted = SEVERITIES[: SEVERITIES.index(severity) + 1]
+    return tuple(finding for finding in findings if finding.severity in wanted)
+
+
+def rows(report: AuditReport, severity: str = "info") -> tuple[Row, ...]:
+    """The findings of that severity and worse in the report's order, worst first."""
+    return tuple(row(finding) for finding in at_least(report.findings, severity))
 
 
 def row(finding: Finding) -> Row:

@@ -34,11 +34,12 @@ def seal(
     """
     with disk.filesystem_errors(folder):
         statement = _begin(folder)
-        _write_rehearsal(folder, rehearsal, statement["predicate"]["name"])
+        checked = _audited(statement, audit)
+        _write_rehearsal(folder, rehearsal, statement["predicate"]["name"], checked)
         files = _checked_files(folder)
         digests = _hash(folder, [path for path in files if path != layout.MANIFEST], progress)
         _compare(folder, statement["predicate"], digests)
-        statement = _complete(statement, digests, files, rehearsal, audit)
+        statement = _complete(statement, digests, files, rehearsal, checked)
         text = manifest.to_bytes(statement)
         disk.write(folder / layout.MANIFEST, text)
         (folder / layout.WORK).unlink(missing_ok=True)
@@ -71,8 +72,18 @@ def _begin(folder: Path) -> dict[str, Any]:
     return statement
 
 
-def _write_rehearsal(folder: Path, rehearsal: Rehearsal | None, name: str) -> None:
-    disk.write(folder / layout.REHEARSAL, rehearsal_text(rehearsal, name).encode())
+def _audited(statement: Mapping[str, Any], audit: AuditReport | None) -> Mapping[str, Any]:
+    """The audit's summary: of this audit, else of an earlier sealing."""
+    earlier = statement["predicate"].get("audit")
+    return earlier if audit is None and earlier is not None else summaries.audit_summary(audit)
+
+
+def _write_rehearsal(folder: Path, rehearsal: Rehearsal | None, name: str, checked: Mapping[str, Any]) -> None:
+    text = rehearsal_text(rehearsal, name)
+    if checked.get("errors"):
+        codes = ", ".join(checked["error_codes"])
+        text = f"{_both('bundle.audit-overridden', errors=checked['errors'], codes=codes)}\n{text}"
+    disk.write(folder / layout.REHEARSAL, text.encode())
 
 
 def rehearsal_text(rehearsal: Rehearsal | None, name: str) -> str:
@@ -135,12 +146,11 @@ def _complete(
     digests: Mapping[str, str],
     files: Mapping[str, int],
     rehearsal: Rehearsal | None,
-    audit: AuditReport | None,
+    checked: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The statement with subjects and outcomes; what it had besides is kept."""
     predicate = dict(statement["predicate"])
-    if audit is not None or "audit" not in predicate:
-        predicate["audit"] = summaries.audit_summary(audit)
+    predicate["audit"] = checked
     predicate["rehearsal"] = summaries.rehearsal_summary(rehearsal)
     order = sorted(digests, key=os.fsencode)
     predicate["programs"] = [path for path in order if files[path] == layout.PROGRAM_MODE]

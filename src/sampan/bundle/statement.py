@@ -10,6 +10,8 @@ from sampan.bundle import layout
 from sampan.bundle.parts import BundleParts
 from sampan.spec.artefacts import AuditReport, Rehearsal
 
+_MAX_LISTED = 200  # findings: the manifest is read by people
+
 
 def facts(parts: BundleParts, plan_json: bytes) -> dict[str, Any]:
     """The predicate as far as it is known when the parts are joined; ``seal`` adds audit and rehearsal."""
@@ -70,10 +72,13 @@ def _names(parts: BundleParts) -> set[str]:
 
 
 def audit_summary(report: AuditReport | None) -> dict[str, Any]:
-    """The audit in numbers, and the codes of its errors: an override must show."""
+    """The audit in numbers. A bundle with errors is packed only where a person insisted: which ones must show."""
     if report is None:
         return {"status": "not run"}
-    errors = sorted({finding.code for finding in report.findings if finding.severity == "error"})
+    found = [finding for finding in report.findings if finding.severity == "error"]
+    errors = sorted({finding.code for finding in found})
+    listed = [{"code": finding.code, "path": finding.path} for finding in found[:_MAX_LISTED]]
+    override = {"override": {"by": "--allow-findings", "errors": len(found), "findings": listed}} if found else {}
     return {
         "status": "failed" if errors else "passed",
         "target": report.target,
@@ -82,6 +87,7 @@ def audit_summary(report: AuditReport | None) -> dict[str, Any]:
         "errors": report.errors,
         "error_codes": errors,
         "warnings": sum(finding.severity == "warning" for finding in report.findings),
+        **override,
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
     from sampan.spec.artefacts import AuditReport
 
 _MARKS = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("i", "cyan")}
+_EXPLANATION = "sampan/explanation/1"
+
+
+class Severity(str, Enum):
+    """What ``--min-severity`` takes."""
+
+    error = "error"
+    warning = "warning"
+    info = "info"
 
 
 def register(app: typer.Typer) -> None:
@@ -23,22 +34,45 @@ def register(app: typer.Typer) -> None:
 
 
 def audit(
-    paths: list[Path] = typer.Argument(..., help=i18n.text("cli.opt.paths"), metavar="PATH…"),
+    paths: list[Path] = typer.Argument(None, help=i18n.text("cli.opt.paths"), metavar="PATH…"),
     target: options.Target = "this",
+    private: bool = typer.Option(False, "--runtime", help=i18n.text("cli.opt.audit-runtime")),
+    min_severity: Severity = typer.Option(
+        Severity.warning, "--min-severity", "-s", help=i18n.text("cli.opt.min-severity")
+    ),
+    strict: bool = typer.Option(False, "--strict", help=i18n.text("cli.opt.strict")),
+    explain: str = typer.Option("", "--explain", help=i18n.text("cli.opt.explain"), metavar="CODE"),
+    list_codes: bool = typer.Option(False, "--list-codes", help=i18n.text("cli.opt.list-codes")),
     out: options.SaveTo = None,
     json: options.Json = False,
 ) -> None:
-    """Exit code 4 where there is an error."""
-    from sampan.audit.render import summary
-    from sampan.errors import ExitCode
+    """Exit code 4 where there is an error; with ``--strict`` 12 where there are warnings only."""
+    from sampan.errors import ExitCode, UsageError
     from sampan.flow import stages
     from sampan.flow.tools import workshop_tools
 
-    report = stages.audit(paths, stages.survey(target), workshop_tools(output.progress()))
+    if explain or list_codes:
+        _explain(explain)
+        return
+    if not paths:
+        raise UsageError("audit.no-paths")
+    report = stages.audit(paths, stages.survey(target), workshop_tools(output.progress()), private=private)
     options.save(report, out)
-    output.print_value(report, lambda: "\n".join((summary(report), *_lines(report))))
+    _show(report, min_severity.value)
     if report.errors:
         raise SystemExit(int(ExitCode.INCOMPATIBLE))
+    if strict and any(finding.severity == "warning" for finding in report.findings):
+        raise SystemExit(int(ExitCode.WARNINGS))
+
+
+def _show(report: AuditReport, severity: str) -> None:
+    from sampan.audit.render import at_least, summary
+
+    wanted = at_least(report.findings, severity)
+    hidden = len(report.findings) - len(wanted)
+    more = [f"\n{i18n.text('audit.hidden', count=hidden)}"] if hidden else []
+    shown = replace(report, findings=wanted)
+    output.print_value(shown, lambda: "\n".join((summary(report), *_lines(shown), *more)))
 
 
 def _lines(report: AuditReport) -> list[str]:
@@ -51,3 +85,31 @@ def _lines(report: AuditReport) -> list[str]:
         lines += [f"\n[{colour}]{mark} {row.code}[/]  [bold]{escape(row.path)}[/]", f"  {escape(row.message)}"]
         lines += [f"  [dim]→ {escape(row.fix)}[/]"] if row.fix else []
     return lines
+
+
+def _explain(code: str) -> None:
+    """One code in full, or all of them by name and message."""
+    from sampan.audit.explain import codes
+    from sampan.audit.explain import explain as said
+
+    if not code:
+        _list(codes())
+        return
+    found = said(code, i18n.language())
+    parts = {"cause": found.cause, "proof": found.proof, "fix": found.fix}
+    if output.wants_json():
+        output.print_json({"schema": _EXPLANATION, "code": code, **parts})
+        return
+    console = output.console()
+    console.print(f"[bold]{code}[/]")
+    for part, text in parts.items():
+        console.print(f"\n[bold cyan]{i18n.text(f'audit.explain.{part}')}[/]")
+        console.print(text, markup=False)
+
+
+def _list(codes: tuple[str, ...]) -> None:
+    if output.wants_json():
+        output.print_json({"schema": "sampan/codes/1", "codes": list(codes)})
+    else:
+        for code in codes:
+            output.console().print(code, markup=False)

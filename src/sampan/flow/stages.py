@@ -118,11 +118,18 @@ def assemble(
     return seal(Path(folder.path), None, progress=tools.progress)
 
 
-def audit(paths: list[Path], profile: TargetProfile, tools: Tools, *, bundle: Path | None = None) -> AuditReport:
-    """Read every file below ``paths`` and say whether it will run there."""
+def audit(
+    paths: list[Path], profile: TargetProfile, tools: Tools, *, bundle: Path | None = None, private: bool = False
+) -> AuditReport:
+    """Read every file below ``paths`` and say whether it will run there.
+
+    ``private``: files outside of any bundle are served by the private runtime of that architecture.
+    """
     from sampan.audit.audit import audit as run
 
-    return run(paths, profile, bundle=bundle, progress=tools.progress)
+    served = Path(runtime(profile.arch, tools).path) if private else None
+    cache = tools.store.scratch("audit", {"facts": 1})
+    return run(paths, profile, bundle=bundle, runtime=served, cache=cache, progress=tools.progress)
 
 
 def rehearse(folder: Path, profile: TargetProfile, made: Plan, tools: Tools) -> Rehearsal:

@@ -130,6 +130,40 @@ def test_sealing_again_keeps_unknown_fields_and_the_audit(sealed: Path) -> None:
     assert after["predicate"]["audit"]["status"] == "failed"
 
 
+def test_an_override_of_the_audit_is_recorded_for_machines_and_people(sealed: Path, passed: Rehearsal) -> None:
+    found = [
+        Finding("page.alignment", "error", "engine/x"),
+        Finding("glibc.ceiling", "error", "app/y.so"),
+        Finding("closure.missing", "error", "app/y.so"),
+        Finding("isa.unguarded", "warning", "app/z.so"),
+    ]
+    seal(sealed, passed, audit=AuditReport("mini", "kylin", 3, 2, tuple(found)))
+    override = manifest.read(sealed).predicate["audit"]["override"]
+    assert (override["by"], override["errors"]) == ("--allow-findings", 3)
+    assert override["findings"] == [{"code": each.code, "path": each.path} for each in found[:3]]
+    text = (sealed / layout.REHEARSAL).read_text(encoding="utf-8")
+    assert "3" in text.splitlines()[0]
+    assert "closure.missing, glibc.ceiling, page.alignment" in text.splitlines()[0]
+    assert "警告" in text.splitlines()[1]
+    assert verify(sealed) == ()
+    before = _bytes(sealed)
+    seal(sealed, passed)  # the audit of the earlier sealing counts
+    assert _bytes(sealed) == before
+
+
+def test_a_very_long_list_of_findings_is_cut(sealed: Path) -> None:
+    found = tuple(Finding("page.alignment", "error", f"app/{index}.so") for index in range(500))
+    seal(sealed, None, audit=AuditReport("mini", "kylin", 500, 500, found))
+    override = manifest.read(sealed).predicate["audit"]["override"]
+    assert (override["errors"], len(override["findings"])) == (500, 200)
+
+
+def test_a_clean_audit_records_no_override(sealed: Path, passed: Rehearsal) -> None:
+    seal(sealed, passed, audit=AuditReport("mini", "kylin", 3, 2, (Finding("isa.unguarded", "warning", "app/z"),)))
+    assert "override" not in manifest.read(sealed).predicate["audit"]
+    assert "manifest.json" not in (sealed / layout.REHEARSAL).read_text(encoding="utf-8")
+
+
 def test_the_rehearsal_text_has_checks_and_transcript(sealed: Path, passed: Rehearsal) -> None:
     told = replace(passed, checks=(Check("start", True, "healthy"),), transcript="$ ./start.sh\nready\n")
     seal(sealed, told)

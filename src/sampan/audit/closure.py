@@ -33,13 +33,15 @@ class Scope:
 class Closure:
     """``served``: (asking file, NEEDED name) -> path, TARGET, or None where nothing serves. ``scopes``: by file, all
     that it takes part in. ``at_start``: files that a program loads when it starts. ``rivals``: by NEEDED name, the
-    files that serve it to modules of one Python process, where they are different ones.
+    files that serve it to modules of one Python process, where they are different ones. ``carried``: a file to be
+    judged by its SONAME.
     """
 
-    served: Edges
+    served: Edges = field(default_factory=dict)
     scopes: Mapping[str, tuple[Scope, ...]] = field(default_factory=dict)
     at_start: frozenset[str] = frozenset()
     rivals: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    carried: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, path: str, needed: tuple[str, ...]) -> tuple[str, ...]:
         """The NEEDED names of a file that nothing serves."""
@@ -68,6 +70,9 @@ def simulate(world: World) -> Closure:
         scopes={path: tuple(found) for path, found in scopes.items()},
         at_start=frozenset(path for start in programs for path in (start, *_loaded(starts[start]))),
         rivals=_rivals(world, starts),
+        carried={
+            facts.soname: path for path in usable if path in world.shown and (facts := world.files[path]).soname
+        },
     )
 
 

@@ -90,13 +90,13 @@ def _duplicates(path: str, facts: ElfFacts, world: World, closure: Closure) -> I
 
 def _beside_the_target(path: str, facts: ElfFacts, world: World, closure: Closure) -> Iterator[Finding]:
     """Libraries that the target has as well: its own may be in the process already, or be all that is found."""
-    here = {each.soname: file for file, each in world.files.items() if file in world.shown and file != path}
+    on_target = world.on_target
     for name in facts.needed:
-        server = closure.served.get((path, name))
-        if server == TARGET and name in here:
-            unreached = (("library", name), ("own", world.name(here[name])))
+        server, here = closure.served.get((path, name)), closure.carried.get(name, path)
+        if server == TARGET and here != path:
+            unreached = (("library", name), ("own", world.name(here)))
             yield Finding("closure.unreached", "info", world.name(path), unreached)
-        elif server and server != TARGET and name in world.on_target and not is_program(path, facts):
+        elif server and server != TARGET and name in on_target and not is_program(path, facts):
             late = too_new_for_target(facts, name, world)
             if late:
                 values = (
@@ -113,11 +113,11 @@ def _opened_later(path: str, facts: ElfFacts, world: World) -> Iterator[Finding]
     if not facts.texts or facts.soname in world.rules.glibc_libraries:
         return
     folder = posixpath.dirname(path)
-    beside = {
-        posixpath.basename(file) for file in (*world.files, *world.aliases) if posixpath.dirname(file) == folder
-    }
+    names = {name for name in facts.texts if world.find(f"{folder}/{name}")}
     plugins = tuple(prefix for prefix in world.rules.plugins if prefix in facts.texts)
-    names = {name for name in beside if name in facts.texts or (plugins and name.startswith(plugins))}
+    if plugins:
+        beside = (file for file in (*world.files, *world.aliases) if posixpath.dirname(file) == folder)
+        names |= {name for name in map(posixpath.basename, beside) if name.startswith(plugins)}
     names -= {posixpath.basename(path), facts.soname or "", *facts.needed}
     if names:
         yield Finding("closure.dlopen", "info", world.name(path), (("libraries", ", ".join(sorted(names))),))

@@ -170,6 +170,8 @@ class A64Flow:
         for start in (block.end, block.target or 0):
             for at in range(start, start + 4 * _ONCE, 4):
                 word = self.word(at) or 0
+                if word & 0xFFFFFC1F == 0xD65F0000:  # what follows is another function
+                    break
                 if word & 0x3F400000 == 0x39000000:
                     page = self._value(word >> 5 & 31, at, block.start - 4 * _BACK)
                     if page and page + ((word >> 10 & 0xFFF) << (word >> 30)) == flag:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sampan.audit.instructions import flow
 from sampan.audit.instructions.flow import Block, Flow
@@ -31,19 +32,7 @@ class Body:
 
 def read(start: int, bounds: tuple[int, int], reader: Flow, ends: Callable[[int], bool], limit: int) -> Body:
     """The function that is entered at ``start`` and lies within ``bounds``. ``ends`` knows calls without return."""
-    blocks: dict[int, Block] = {}
-    after: dict[int, tuple[int, ...]] = {}
-    todo = [start]
-    while todo and len(blocks) < limit:
-        at = todo.pop()
-        if at in blocks:
-            continue
-        block = reader.block(at)
-        if block is None:
-            continue
-        blocks[at] = block
-        after[at] = tuple(one for one in _next(block, ends) if bounds[0] <= one < bounds[1])
-        todo += after[at]
+    blocks, after = _blocks(start, bounds, reader, ends, limit)
     guarded = _guarded(blocks, after, reader, start)
     calls = []
     for at, block in blocks.items():
@@ -51,6 +40,29 @@ def read(start: int, bounds: tuple[int, int], reader: Flow, ends: Callable[[int]
         if block.target is not None and (block.kind == flow.CALL or leaves):
             calls.append((block.target, at in guarded))
     return Body(tuple(blocks[at] for at in sorted(blocks)), guarded, tuple(calls))
+
+
+_Ways = dict[int, tuple[int, ...]]  # by block: where it leads on within the function
+
+
+def _blocks(
+    start: int, bounds: tuple[int, int], reader: Flow, ends: Callable[[int], bool], limit: int
+) -> tuple[dict[int, Block], _Ways]:
+    blocks: dict[int, Block] = {}
+    after: _Ways = {}
+    todo = [start]
+    while todo and len(blocks) < limit:
+        at = todo.pop()
+        block = reader.block(at) if at not in blocks else None
+        if block is not None:
+            blocks[at] = block
+            after[at] = tuple(one for one in _next(block, ends) if bounds[0] <= one < bounds[1])
+            todo += after[at]
+    for at, following in pairwise(sorted(blocks)):
+        if following < blocks[at].end:  # another block begins in the midst: this one runs on into it
+            blocks[at] = Block(at, following, at, flow.JUMP, following)
+            after[at] = (following,)
+    return blocks, after
 
 
 def _next(block: Block, ends: Callable[[int], bool]) -> tuple[int, ...]:
@@ -64,7 +76,7 @@ def _next(block: Block, ends: Callable[[int], bool]) -> tuple[int, ...]:
     return (block.end,) if block.kind == flow.ON else ()
 
 
-def _guarded(blocks: dict[int, Block], after: dict[int, tuple[int, ...]], reader: Flow, start: int) -> frozenset[int]:
+def _guarded(blocks: dict[int, Block], after: _Ways, reader: Flow, start: int) -> frozenset[int]:
     tests = [at for at, block in blocks.items() if block.kind == flow.BRANCH and reader.tests_cpu(block, start)]
     tests = tests[:_MAX_GUARDS]
     guarded: set[int] = set()
@@ -79,7 +91,7 @@ def _guarded(blocks: dict[int, Block], after: dict[int, tuple[int, ...]], reader
     return frozenset(guarded | _behind(start, sides, after))
 
 
-def _behind(start: int, sides: dict[int, set[tuple[int, int]]], after: dict[int, tuple[int, ...]]) -> set[int]:
+def _behind(start: int, sides: dict[int, set[tuple[int, int]]], after: _Ways) -> set[int]:
     """Blocks to which several tests lead, each by one of its sides, and nothing else does: a test within a loop."""
     found: set[int] = set()
     for kind in sorted({frozenset(one) for one in sides.values()}, key=sorted)[:_MAX_KINDS]:
@@ -89,7 +101,7 @@ def _behind(start: int, sides: dict[int, set[tuple[int, int]]], after: dict[int,
     return found
 
 
-def _reached(start: int, without: set[int], after: dict[int, tuple[int, ...]]) -> set[int]:
+def _reached(start: int, without: set[int], after: _Ways) -> set[int]:
     """All blocks on the ways from ``start`` that do not lead on through ``without``."""
     found: set[int] = set()
     todo = [start]

@@ -13,7 +13,6 @@ from sampan.audit.instructions.facts import GUARDED, START, UNGUARDED, Use
 from sampan.audit.instructions.reach import Code
 
 TEST = "test of the CPU"
-_OVERLAPS = 8  # blocks that may lie over one another, where one enters another
 _NO_BODY = Body((), frozenset(), ())
 
 
@@ -136,5 +135,5 @@ class Classifier:
 def _block_of(body: Body, address: int) -> int | None:
     """The start of the block that ``address`` is in."""
     after = bisect_right(body.blocks, address, key=lambda block: block.start)
-    near = reversed(body.blocks[max(0, after - _OVERLAPS) : after])
-    return next((block.start for block in near if address < block.end), None)
+    block = body.blocks[after - 1] if after else None
+    return block.start if block and address < block.end else None

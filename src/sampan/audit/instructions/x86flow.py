@@ -169,7 +169,7 @@ class X86Flow:
         """A flag that the code sets itself right after the branch keeps a constructor from running twice."""
         for start in (block.end, block.target or block.end):
             for number, one in enumerate(decode(self.binary, start, start + 128)):
-                if number >= _ONCE or one.code == Code.INVALID:
+                if number >= _ONCE or one.code == Code.INVALID or one.flow_control == FlowControl.RETURN:
                     break
                 if one.flow_control == FlowControl.CALL:
                     slot = self.import_of(one.near_branch_target)

@@ -125,8 +125,10 @@ def test_a_variant_that_the_start_calls_is_not_excused_by_its_name(tmp_path: Pat
     assert classes(tmp_path, words, symbols=(("gemm_dotprod", 2, 2),)) == {"asimddp": START}
 
 
-def test_the_unwinder_is_excused(tmp_path: Path) -> None:
-    assert classes(tmp_path, [0x04E0E3E0, RET]) == {"sve": GUARDED}
+@pytest.mark.parametrize(("word", "feature"), [(0x04E0E3E0, "sve"), (0xD9200908, "mte"), (0xD503447F, "sme")])
+def test_the_unwinder_is_excused(tmp_path: Path, word: int, feature: str) -> None:
+    """CNTD, STG and SMSTOP ZA: in every libgcc or libunwind, run only for frames that need them."""
+    assert classes(tmp_path, [word, RET]) == {feature: GUARDED}
 
 
 def test_loongarch_vectors_are_found(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import subprocess
@@ -11,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sampan.audit import elf
+from sampan.audit import elf, texts
 from sampan.audit.audit import audit
-from sampan.audit.facts import ElfFacts
+from sampan.audit.facts import Damaged, ElfFacts
 from sampan.spec.target import CpuFacts, LibcFacts, OsFacts, TargetProfile
 
 pytestmark = [
@@ -115,6 +116,19 @@ def test_readelf_sees_the_same_symbols(files: Path, name: str) -> None:
     assert {name for name, _ in facts.symbols.wanted} == wanted
     assert set(facts.symbols.given) == given
     assert wanted | given
+
+
+@pytest.mark.parametrize("name", ["hello", "libuser.so", "librandom.so"])
+def test_a_thousand_changes_of_a_linked_file_give_facts_or_damage(files: Path, tmp_path: Path, name: str) -> None:
+    chance, whole = random.Random(name), (files / name).read_bytes()
+    for _ in range(1000):
+        data = bytearray(whole)
+        for _ in range(chance.randint(1, 6)):
+            size, place = chance.choice([1, 2, 4, 8]), chance.randrange(4, len(data) - 8)
+            value = chance.choice([0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 63, (1 << 64) - 1, chance.getrandbits(64)])
+            data[place : place + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
+        (tmp_path / "f").write_bytes(data)
+        assert isinstance(elf.read(tmp_path / "f", [texts.read]), (ElfFacts, Damaged))
 
 
 def _plain(symbol: str) -> str:

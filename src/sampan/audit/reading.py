@@ -26,7 +26,7 @@ from sampan.errors import BadInputError
 
 Facts = ElfFacts | Damaged
 _WORTH_PROCESSES = 24 << 20  # bytes: below it starting them costs more than it saves
-_WORTH_KEEPING = 1 << 18  # bytes: smaller files are read as fast as their facts
+_WORTH_KEEPING = 1 << 14  # bytes: smaller files are read as fast as their facts
 _PIECE = 1 << 20
 
 

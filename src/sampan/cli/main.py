@@ -21,7 +21,7 @@ WORKSHOP_VERBS = (
     "rehearse",
     "pack",
 )
-TARGET_VERBS = ("serve", "selftest", "install", "service")
+TARGET_VERBS = ("serve", "selftest", "install", "service", "doctor")
 
 
 def _show_version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from sampan.cli import sizes
 from sampan.errors import UsageError
 
 VERBS = ("ship", "survey", "weights", "plan", "build", "runtime", "wheelhouse", "bundle", "audit", "rehearse", "pack")
-TARGET_VERBS = ("serve", "selftest", "install", "status", "start", "stop", "uninstall")
+TARGET_VERBS = ("serve", "selftest", "install", "status", "start", "stop", "uninstall", "doctor")
 
 
 def sampan(*words: str, cache: Path, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ not used.
 from __future__ import annotations
 
 import mmap
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ _MAPPED = ("PT_LOAD", "PT_DYNAMIC", "PT_INTERP")
 _PASSIVE = ("PT_GNU_STACK", "PT_TLS", "PT_NOTE")  # nothing is read there unless the file has it
 _PF_X = 0x1
 _DF_1_PIE = 0x08000000
-_INVALID = (ELFError, OverflowError, ValueError)
+_INVALID = (ELFError, OverflowError, ValueError, IndexError, struct.error)
 
 
 def is_elf(path: Path) -> bool:

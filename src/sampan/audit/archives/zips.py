@@ -89,7 +89,7 @@ class _Body:
 
 def _kind(info: zipfile.ZipInfo) -> str:
     mode = info.external_attr >> 16 if info.create_system == 3 else 0  # 3: Unix
-    if info.is_dir() or stat.S_ISDIR(mode):
+    if info.filename.endswith("/") or stat.S_ISDIR(mode):
         return "folder"
     if stat.S_ISLNK(mode):
         return "link"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,12 +31,15 @@ def census(path: Path, arch: str, *, program: bool) -> CodeFacts:
     """
     from sampan.audit.instructions.binary import Binary  # noqa: PLC0415  (numpy: 0.1 s that `--help` need not pay)
 
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with path.open("rb") as stream:
+        data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         binary = Binary(data)
         try:
             return _readers()[arch](binary, program)
         finally:
             binary.close()
+            with suppress(BufferError):  # an error on its way out may hold views of it: then it closes with them
+                data.close()
 
 
 def _readers() -> dict[str, Callable[..., CodeFacts]]:

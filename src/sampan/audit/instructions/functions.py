@@ -85,7 +85,7 @@ def _unwind_ranges(binary: Binary) -> tuple[Array, Array]:
     empty = np.empty(0, np.int64)
     for segment in binary.segments:
         offset, vaddr = segment["offset"], segment["vaddr"]
-        if segment["kind"] == EH_FRAME_HDR and binary.data[offset : offset + 4] == _TABLE:
+        if segment["kind"] == EH_FRAME_HDR and vaddr < _MAX and binary.data[offset : offset + 4] == _TABLE:
             count = int.from_bytes(binary.data[offset + 8 : offset + 12], "little")
             table = binary.records(np.dtype("<i4, <i4"), offset + 12, count)
             starts = table["f0"].astype(np.int64) + vaddr

@@ -1,14 +1,12 @@
 """install, its limits, crashes, a reboot, a power cut, an upgrade, a roll-back of what failed, and uninstall:
 on a booted Debian 11 with a real systemd.
 
-The service is one of a miniature bundle; set SAMPAN_TEST_BUNDLE to the folder of a real, sealed bundle for this
-machine's architecture to run the life of the service with that as well.
+The service is one of a miniature bundle; its life is lived once more with a real one for this machine.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e import host_python, systemd_container
+from tests.e2e.ships import Shipped
 from tests.e2e.systemd_container import Container
 from tests.unit.install.conftest import make_bundle, make_plan, seal
 
@@ -317,11 +316,9 @@ def test_a_taken_port_is_seen_before_anything_is_done(clean: Container, carry: C
 _BLOCKER = "IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 9300, Listen => 1) and sleep 100"
 
 
-def test_the_life_of_a_real_bundle(clean: Container) -> None:
-    real = os.environ.get("SAMPAN_TEST_BUNDLE", "")
-    if not real:
-        pytest.skip("SAMPAN_TEST_BUNDLE names no real bundle for this machine")
-    plan = plan_of(Path(real))
+def test_the_life_of_a_real_bundle(clean: Container, minilm_here: Shipped) -> None:
+    real = minilm_here.folder
+    plan = plan_of(real)
     shutil.copytree(real, clean.root / "srv/bundles/real", symlinks=True)
     people = accounts(clean)
     started = time.monotonic()

@@ -23,6 +23,7 @@ class LibcFacts:
     glibc: str | None = None
     glibcxx: str | None = None
     cxxabi: str | None = None
+    gomp: str | None = None  # of libgomp.so.1: GOMP_4.5 gives 4.5
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class CpuFacts:
     sockets: int | None = None
     cores: int | None = None
     numa_nodes: int | None = None
+    variant: str | None = None  # arm64 MIDR, hexadecimal text
+    revision: str | None = None  # arm64 MIDR, decimal text
+    family: str | None = None  # x86: "cpu family"
+    model_number: str | None = None  # x86: "model"
+    stepping: str | None = None  # x86
+    allowed: str | None = None  # the CPUs that this process may use, as the kernel lists them: 0-3,8
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,83 @@ class GpuFacts:
     compute_capability: str | None = None
     driver: str | None = None
     memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class NpuFacts:
+    """Ascend NPUs: their ``name`` as npu-smi prints it, the driver's version, how many device nodes there are."""
+
+    count: int
+    name: str | None = None
+    driver: str | None = None
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """One device node of an accelerator. ``usable``: this user may read and write it."""
+
+    path: str
+    mode: str  # as ls prints it: crw-rw----
+    owner: str
+    group: str
+    usable: bool
+
+
+@dataclass(frozen=True)
+class LimitsFacts:
+    """Soft limits of this process (setrlimit(2)): bytes for ``memlock``, else counts; -1 means: no limit."""
+
+    memlock: int | None = None
+    nofile: int | None = None
+    nproc: int | None = None
+
+
+@dataclass(frozen=True)
+class DiskFacts:
+    """The filesystem below one folder. ``free_bytes`` is what an ordinary user may still write."""
+
+    path: str
+    mount: str
+    filesystem: str
+    noexec: bool = False
+    nosuid: bool = False
+    read_only: bool = False
+    size_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class SecurityFacts:
+    """What may refuse a program to start; None where it cannot be seen.
+
+    ``selinux``: enforcing, permissive, absent. ``apparmor``: enabled, disabled, absent. ``kysec``: the state of
+    Kylin's execution control as ``getstatus`` prints it (on, off, warning…), present, absent. ``fapolicyd``:
+    running, installed, absent.
+    """
+
+    selinux: str | None = None
+    apparmor: str | None = None
+    kysec: str | None = None
+    fapolicyd: str | None = None
+
+
+@dataclass(frozen=True)
+class UserFacts:
+    """Who surveyed. ``groups``: of the user's groups those that give rights which an installation needs."""
+
+    name: str
+    uid: int
+    groups: tuple[str, ...] = ()
+    sudo: bool | None = None  # whether the command is there; nothing is run to find out what it would grant
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is another a minute later. Not part of a bundle, which must be the same whenever it is made."""
+
+    utc: str  # 2026-11-30T08:00:00Z, by the machine's own clock
+    memory_available_bytes: int | None = None
+    listening_ports: tuple[int, ...] | None = None  # TCP, ascending
 
 
 @dataclass(frozen=True)
@@ -85,5 +169,18 @@ class TargetProfile:
     openssh: str | None = None
     openssl: str | None = None
     gpus: tuple[GpuFacts, ...] = ()
+    npus: NpuFacts | None = None
+    devices: tuple[DeviceFacts, ...] = ()
+    kernel_arch: str | None = None  # what `uname -m` says; a 64-bit kernel may carry a 32-bit userland
+    swap_bytes: int | None = None
+    limits: LimitsFacts = LimitsFacts()
+    disks: tuple[DiskFacts, ...] = ()
+    security: SecurityFacts = SecurityFacts()
+    tar: str | None = None  # GNU tar 1.34, busybox 1.35.0
+    init: str | None = None  # the name of process 1
+    user: UserFacts | None = None
+    proxies: tuple[str, ...] | None = None  # names of the variables that are set, never their values
+    locale: str | None = None
+    moment: Moment | None = None
     sources: tuple[Source, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)  # unknown fields of a newer schema, kept

@@ -32,6 +32,11 @@ def parse(text: str, arch: str) -> CpuFacts:
         vendor=merged.get("vendor_id"),
         implementer=merged.get("CPU implementer"),
         part=merged.get("CPU part"),
+        variant=merged.get("CPU variant"),
+        revision=merged.get("CPU revision"),
+        family=merged.get("cpu family") if arch == "x86_64" else None,
+        model_number=merged.get("model") if arch == "x86_64" else None,
+        stepping=merged.get("stepping") if arch == "x86_64" else None,
     )
     return _named_by_part(facts)
 

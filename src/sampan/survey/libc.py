@@ -17,13 +17,14 @@ _TRIPLETS = {
 
 
 def facts(root: Path, arch: str) -> LibcFacts:
-    """What libc.so.6 and libstdc++.so.6 of the default folders export; None for what is not there."""
+    """What libc.so.6, libstdc++.so.6 and libgomp.so.1 of the default folders export; None for what is not there."""
     libc = _versions(root, arch, "libc.so.6")
     cxx = _versions(root, arch, "libstdc++.so.6")
     return LibcFacts(
         glibc=verdefs.highest(libc, "GLIBC"),
         glibcxx=verdefs.highest(cxx, "GLIBCXX"),
         cxxabi=verdefs.highest(cxx, "CXXABI"),
+        gomp=verdefs.highest(_versions(root, arch, "libgomp.so.1"), "GOMP"),
     )
 
 

@@ -8,7 +8,18 @@ from pathlib import Path
 
 from sampan.errors import IncompatibleError
 from sampan.spec.target import CpuFacts, Source, TargetProfile
-from sampan.survey import cgroups, cpuinfo, elf, features, libc, system, topology
+from sampan.survey import (
+    accelerators,
+    cgroups,
+    cpuinfo,
+    elf,
+    features,
+    guards,
+    libc,
+    resources,
+    system,
+    topology,
+)
 from sampan.survey.files import read_bytes, read_text
 
 
@@ -35,6 +46,12 @@ def survey_this(root: Path = Path("/")) -> TargetProfile:
         cgroup=limits.cgroup,
         python=system.python_version(root),
         gpus=system.gpus(root),
+        npus=accelerators.npus(root),
+        devices=accelerators.devices(root),
+        swap_bytes=resources.kilobytes(read_text(root / "proc/meminfo"), "SwapTotal"),
+        disks=resources.disks(root),
+        security=guards.facts(root),
+        init=read_text(root / "proc/1/comm").strip() or None,
         sources=(
             Source(fact="*", check="S", where="/proc, /sys, /etc/os-release and the libraries of this machine"),
         ),

@@ -1,0 +1,43 @@
+"""Every way to a profile: a name, this machine, a pasted text, a shell on another machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+from sampan.errors import BadInputError
+from sampan.spec.target import TargetProfile
+
+PASTED = "pasted"
+
+
+def here() -> TargetProfile:
+    """This machine with all that depends on the session and the moment. Raises IncompatibleError."""
+    from sampan.edge.process import ProcessRunner
+    from sampan.survey.whole import survey_whole
+
+    return survey_whole(runner=ProcessRunner(), environ=os.environ, now=datetime.now(timezone.utc))
+
+
+def pasted(source: str) -> TargetProfile:
+    """The block in a file, or in standard input for ``-``. Raises BadInputError, IncompatibleError."""
+    from sampan.survey import pasted as reader
+
+    if source == "-":
+        return reader.profile(sys.stdin.buffer.read().decode("utf-8", "replace"), name=PASTED, where="-")
+    try:
+        text = decoded(Path(source).read_bytes())
+    except FileNotFoundError as error:
+        raise BadInputError("file.missing", path=source) from error
+    except OSError as error:
+        raise BadInputError("file.unreadable", path=source, detail=str(error)) from error
+    return reader.profile(text, name=Path(source).stem, where=source)
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file that some editor saved: UTF-8, UTF-16 by its mark, else leniently (the block is ASCII)."""
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        return data.decode("utf-16", "replace")
+    return data.decode("utf-8", "replace")

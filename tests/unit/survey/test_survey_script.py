@@ -1,0 +1,131 @@
+"""The survey script in every shell: what it prints, read back, is what the direct survey finds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from tests.fakes.machines import write
+from tests.fakes.surveys import LARGEST, pretended, printed_block, run, shell
+
+from sampan.edge.process import ProcessRunner
+from sampan.spec.target import Moment, TargetProfile
+from sampan.survey import data, pasted, script
+from sampan.survey.whole import survey_whole
+
+SHELLS = ("dash", "bash", "busybox")
+
+
+def lasting(profile: TargetProfile) -> TargetProfile:
+    """Without what changes between two looks at one machine, and without where it comes from."""
+    moment = Moment("", None, None) if profile.moment else None
+    disks = tuple(replace(disk, free_bytes=None) for disk in profile.disks)
+    return replace(profile, sources=(), moment=moment, disks=disks, name="")
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_reading_it_back_equals_the_direct_survey(name: str) -> None:
+    env = {"HTTPS_PROXY": "http://user:secret@proxy:3128", "no_proxy": "", "LANG": "zh_CN.UTF-8"}
+    output = run(shell(name), env=env)
+    assert "secret" not in output
+    assert len(printed_block(output).encode()) <= LARGEST
+    direct = survey_whole(runner=ProcessRunner(), environ={**os.environ, **env}, now=datetime.now(timezone.utc))
+    read = lasting(pasted.profile(output, name="", where="-"))
+    expected = lasting(direct)
+    if name == "busybox":  # its own applets come before the system's programs
+        read, expected = replace(read, tar=None), replace(expected, tar=None)
+    assert read == expected
+    assert direct.proxies is not None
+    assert {"HTTPS_PROXY"} <= set(direct.proxies)
+
+
+def test_the_moment_is_that_of_the_run() -> None:
+    before = datetime.now(timezone.utc).replace(microsecond=0)
+    moment = pasted.profile(run(shell("dash")), name="", where="-").moment
+    assert moment is not None
+    told = datetime.strptime(moment.utc, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    assert before <= told <= datetime.now(timezone.utc)
+
+
+def test_the_largest_machine_fits_and_says_what_was_left_out(tmp_path: Path) -> None:
+    root = pretended(tmp_path, "xeon-e5-2680-v4")
+    flags = " ".join([*script.x86_flags(), *(f"a_flag_of_the_future_{number}" for number in range(60))])
+    ports = "".join(f"   {n}: 00000000:{n + 1000:04X} 00000000:0000 0A 0\n" for n in range(400))
+    write(
+        root, {"proc/cpuinfo": f"processor : 0\nmodel name : {'Big ' * 30}\nflags : {flags}\n", "proc/net/tcp": ports}
+    )
+    output = run(shell("dash"), root)
+    assert LARGEST - 150 <= len(printed_block(output).encode()) <= LARGEST
+    profile = pasted.profile(output, name="", where="-")
+    assert int(profile.extra["survey_dropped"]) > 0
+    assert set(profile.cpu.features) >= set(script.x86_flags())
+
+
+def test_names_in_chinese_and_with_every_sign_come_back(tmp_path: Path) -> None:
+    root = pretended(tmp_path, "kunpeng-920")
+    write(root, {"etc/os-release": 'ID=kylin\nNAME="银河麒麟"\nVERSION="a_b;c=d,e@f#g%h|i>j`k\\l*m [n]"\n'})
+    found = pasted.profile(run(shell("dash"), root), name="", where="-").os
+    assert (found.name, found.version) == ("银河麒麟", "a_b;c=d,e@f#g%h|i>j`k\\l*m [n]")
+
+
+def test_without_the_kernels_words_the_names_are_sent(tmp_path: Path) -> None:
+    root = pretended(tmp_path, "ft-2000-4-kernel-4.4")
+    assert ";fl=asimd;" in "".join(re.findall(r"@\d\d (\S+) #", run(shell("dash"), root)))
+
+
+def test_the_script_is_short_and_plain() -> None:
+    lines = script.text().splitlines()
+    assert len(lines) < 300
+    assert max(map(len, lines)) <= 160
+    assert "<<" not in script.text()  # here-documents may be written to /tmp
+    bare = re.sub(r"'[^']*'|#.*", "", script.text())  # without quoted words and remarks
+    targets = set(re.findall(r"(?<![0-9-])[0-9]?>\s*([^&\s);]+)", bare))
+    assert targets == {"/dev/null"}
+    commands = set(re.findall(r"(?:^|[|;&({]|\bthen|\bdo|\belse)\s*([a-z]\w*)\b(?!=)", bare, re.MULTILINE))
+    assert {"od", "sed", "cat", "df"} <= commands
+    assert not commands & {
+        "mrs",
+        "eval",
+        "rm",
+        "mv",
+        "cp",
+        "dd",
+        "mkdir",
+        "touch",
+        "chmod",
+        "curl",
+        "wget",
+        "tee",
+        "nc",
+        "hostname",
+        "sudo",
+        "su",
+    }
+    assert "mrs" not in script.text()
+
+
+def test_the_list_of_x86_features_only_grows() -> None:
+    flags = script.x86_flags()
+    assert len(set(flags)) == len(flags)
+    assert (flags[0], flags[100], flags[270]) == ("fpu", "xop", "fred")
+
+
+def test_every_feature_that_a_variant_asks_for_is_in_the_list() -> None:
+    wanted = {name for variant in data.table("variants.toml")["variant"] for name in variant["requires"]}
+    arm = set(data.table("hwcap-aarch64.toml")["hwcap"]) | set(data.table("hwcap-aarch64.toml")["hwcap2"])
+    assert wanted
+    assert wanted - arm <= set(script.x86_flags())
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck here")
+def test_shellcheck_has_nothing_to_say() -> None:
+    done = subprocess.run(
+        ["shellcheck", "-s", "sh", "-"], input=script.text().encode(), capture_output=True, check=False
+    )
+    assert done.stdout.decode() == ""

@@ -20,6 +20,7 @@ from sampan.audit.instructions.functions import Functions
 from sampan.audit.instructions.tables import word_table
 from sampan.audit.instructions.words import Scanner
 from sampan.spec.artefacts import Finding
+from sampan.spec.target import CpuFacts, OsFacts, TargetProfile
 from sampan.survey import known
 
 pytestmark = pytest.mark.integration
@@ -47,6 +48,16 @@ WHEELS = {
         "4298fcc01b3d8fa9768d36894e99cce0747b3b2dd73bfd80779e393769d0afab",
     ),
 }
+X86_WHEELS = {
+    "numpy-2.4.0": (
+        "numpy-2.4.0-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
+        "a8fdfed3deaf1928fb7667d96e0567cdf58c2b370ea2ee7e586aa383ec2cb346",
+    ),
+    "numpy-1.26.4": (
+        "numpy-1.26.4-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+        "666dbfb6ec68962c033a450943ded891bed2d54e6755e35e5835d63f4f6931d5",
+    ),
+}
 Unpack = Callable[[str], Path]
 D2000 = "kylin-v10-phytium-d2000"
 
@@ -63,7 +74,7 @@ def wheel(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Unpack:
 
     @cache
     def unpack(name: str) -> Path:
-        file_name, sha256 = WHEELS[name]
+        file_name, sha256 = {**WHEELS, **X86_WHEELS}[name]
         requirement = name.replace("-", "==")
         file = or_skip(lambda: parts.fetcher.pypi(requirement, file_name=file_name, sha256=sha256))
         with zipfile.ZipFile(file) as archive:
@@ -106,6 +117,24 @@ def test_the_runtime_gives_no_error_and_no_warning(parts: Parts) -> None:
     found = instructions(Path(parts.runtime("aarch64").path))
     assert {one.severity for one in found} == {"info"}
     assert {"libc.so.6", "libcrypto.so.3"} <= {Path(one.path).name for one in found}
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "errors"),
+    [
+        ("numpy-2.4.0", ("pni", "ssse3"), ["sse4_1 ×1"]),
+        ("numpy-2.4.0", ("pni", "ssse3", "sse4_1"), []),
+        ("numpy-1.26.4", ("pni", "ssse3"), []),
+    ],
+)
+def test_numpy_2_4_needs_x86_64_v2_at_import(
+    wheel: Unpack, name: str, features: tuple[str, ...], errors: list[str]
+) -> None:
+    """SIGILL on Conroe, a clean refusal on Penryn (which has SSE4.1); 1.26 runs on both."""
+    cpu = CpuFacts("Core 2", features)
+    target = TargetProfile("core-2", "x86_64", OsFacts("linux", "Linux"), cpu, 4096)
+    found = [one for one in audit([wheel(name)], target).findings if one.code == "isa.start"]
+    assert [dict(one.values)["features"] for one in found if one.severity == "error"] == errors
 
 
 def swept(binary: Binary) -> dict[int, str]:

@@ -84,6 +84,8 @@ def _guarded(blocks: dict[int, Block], after: _Ways, reader: Flow, start: int) -
     for at in tests:
         ways = (blocks[at].end, blocks[at].target or 0)
         guarded |= _reached(ways[0], {at}, after) ^ _reached(ways[1], {at}, after)
+        if len(tests) < 2:
+            break
         near = [_reached(one, set(tests), after) for one in ways]
         for own, way in enumerate(ways):
             for block in near[own] - near[1 - own]:

@@ -98,7 +98,9 @@ class Classifier:
         """What, outside of the functions themselves, guards them."""
         functions, knowledge = self.code.functions, self.code.knowledge
         named = {index: knowledge.variant(functions.name(functions.range(index)[0])) for index in indices}
-        rest = [index for index in indices if not named[index]][: knowledge.limits.analysed]
+        rest = [index for index in indices if not named[index]]
+        if len(rest) > knowledge.limits.callers:
+            return named
         return {**named, **callers.wrapped(self.code, rest, self.finder.sites)}
 
     @staticmethod

@@ -20,6 +20,7 @@ class Limits:
     blocks: int
     total: int
     analysed: int
+    callers: int
 
 
 @dataclass(frozen=True)

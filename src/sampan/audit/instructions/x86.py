@@ -9,24 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from iced_x86 import Code, Decoder
+from iced_x86 import Decoder
 
 from sampan.audit.instructions.binary import Array, Binary
 from sampan.audit.instructions.classify import Find
 from sampan.audit.instructions.functions import Functions
-from sampan.audit.instructions.x86tables import candidates, needs
+from sampan.audit.instructions.x86tables import STRANGER, candidates, needs
 
 PIECE = 1 << 20  # bytes
 _OVERLAP = 4
+_LONGEST = 15  # bytes of an instruction
 _NEAR = 64  # bytes on each side of a find, outside of unwound code, that must decode
 
 
 def scan(binary: Binary, functions: Functions) -> dict[int, list[Find]]:
     """Finds by the index of their function, one for each set of features."""
     found: dict[int, list[Find]] = {}
-    for index in _worth_decoding(binary, functions):
+    for index, last in _worth_decoding(binary, functions).items():
         totals: dict[tuple[str, ...], list[int]] = {}
-        for find in each(binary, functions, *functions.range(index)):
+        low, high = functions.range(index)
+        for find in each(binary, functions, low, min(high, last + _LONGEST)):
             one = totals.setdefault(find.features, [find.address, 0])
             one[1] += 1
         if totals:
@@ -34,30 +36,36 @@ def scan(binary: Binary, functions: Functions) -> dict[int, list[Find]]:
     return found
 
 
-def _worth_decoding(binary: Binary, functions: Functions) -> list[int]:
-    found: set[int] = set()
+def _worth_decoding(binary: Binary, functions: Functions) -> dict[int, int]:
+    """Functions with candidates, by index, and where the last one stands."""
+    found: dict[int, int] = {}
     for span in binary.code:
         size = span.end - span.start
         for low in range(0, size, PIECE):
             first = max(0, low - _OVERLAP)
             piece = binary.view[span.offset + first : span.offset + min(size, low + PIECE + _OVERLAP)]
             addresses = candidates(piece) + span.start + first
-            found.update(np.unique(np.searchsorted(functions.starts, addresses, side="right") - 1).tolist())
-    return sorted(index for index in found if index >= 0)
+            indices = np.searchsorted(functions.starts, addresses, side="right") - 1
+            found.update(zip(indices.tolist(), addresses.tolist(), strict=True))  # in order: the last one stays
+    found.pop(-1, None)
+    return found
 
 
 def each(binary: Binary, functions: Functions, low: int, high: int) -> Iterator[Find]:
     """Every instruction between two addresses that needs a feature."""
     table = needs()
+    known = table.known
     strangers: list[int] = []
     found: list[Find] = []
     for instruction in decode(binary, low, high):
-        if instruction.code == Code.INVALID:
-            strangers.append(instruction.ip)
-            continue
-        features = table.of(instruction)
+        features = known[instruction.code]
+        if features is None:
+            features = table.learn(instruction)
         if features:
-            found.append(Find(instruction.ip, features))
+            if features is STRANGER:
+                strangers.append(instruction.ip)
+            else:
+                found.append(Find(instruction.ip, features))
     if strangers and found:
         yield from _believed(functions, found, np.array(strangers, np.int64))
     else:

@@ -6,13 +6,17 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from iced_x86 import CpuidFeature, Instruction, Mnemonic
+from iced_x86 import Code, CpuidFeature, Instruction, Mnemonic
 
 from sampan.audit.instructions import isadata
 
+STRANGER = ("?",)  # bytes that are no instruction
+_CODES = 1 << 13  # the decoder has fewer
+
 
 class Needs:
-    """What the kernel calls the features of an instruction, by the decoder's code for it."""
+    """What the kernel calls the features of an instruction. ``known``: by the decoder's code for it, filled as codes
+    are met; None where one was not met yet."""
 
     def __init__(self) -> None:
         data = isadata.read("x86-64")
@@ -22,16 +26,15 @@ class Needs:
             if hasattr(CpuidFeature, name)
         }
         self._forgiven = {getattr(Mnemonic, name) for name in data["forgiven"]["mnemonics"]}
-        self._known: dict[int, tuple[str, ...]] = {}
+        self.known: list[tuple[str, ...] | None] = [None] * _CODES
+        self.known[Code.INVALID] = STRANGER
 
-    def of(self, instruction: Instruction) -> tuple[str, ...]:
+    def learn(self, instruction: Instruction) -> tuple[str, ...]:
         """Kernel names, empty for what every x86-64 CPU has."""
-        code = instruction.code
-        if code not in self._known:
-            found = (self._names.get(feature) for feature in instruction.cpuid_features())
-            names = () if instruction.mnemonic in self._forgiven else tuple(sorted({name for name in found if name}))
-            self._known[code] = names
-        return self._known[code]
+        found = (self._names.get(feature) for feature in instruction.cpuid_features())
+        names = () if instruction.mnemonic in self._forgiven else tuple(sorted({name for name in found if name}))
+        self.known[instruction.code] = names
+        return names
 
 
 @cache

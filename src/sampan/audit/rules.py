@@ -108,6 +108,7 @@ class Rules:
     gcc: tuple[GccRelease, ...]
     glibc_libraries: frozenset[str]
     gcc_libraries: frozenset[str]
+    driver_libraries: frozenset[str]
     page_sensitive: tuple[PageSensitive, ...]
     build_paths: tuple[str, ...]
     plugins: tuple[str, ...]
@@ -131,6 +132,7 @@ def load() -> Rules:
         gcc=tuple(GccRelease(one["release"], number(one["glibcxx"]), one) for one in data["gcc"]["releases"]),
         glibc_libraries=frozenset(data["target"]["glibc"]),
         gcc_libraries=frozenset(data["target"]["gcc"]),
+        driver_libraries=frozenset(data["target"]["driver"]),
         page_sensitive=tuple(
             PageSensitive(one["name"], one["text"], one["readable"]) for one in data["page_sensitive"]
         ),

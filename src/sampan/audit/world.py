@@ -65,7 +65,8 @@ class World:
         named = self.profile.extra.get("libraries")  # what a survey may say of further ones
         more = frozenset(map(str, named)) if isinstance(named, (list, tuple)) else frozenset()
         gcc = self.rules.gcc_libraries if self.profile.libc.glibcxx else frozenset()
-        return self.rules.glibc_libraries | gcc | more
+        driver = self.rules.driver_libraries if self.profile.gpus else frozenset()
+        return self.rules.glibc_libraries | gcc | driver | more
 
     @property
     def glibc(self) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ def audit(
     paths: list[Path] = typer.Argument(None, help=i18n.text("cli.opt.paths"), metavar="PATH…"),
     target: options.Target = "this",
     private: bool = typer.Option(False, "--runtime", help=i18n.text("cli.opt.audit-runtime")),
+    gpu: list[str] = typer.Option([], "--gpu", help=i18n.text("cli.opt.gpu"), metavar="CARD[@DRIVER]"),
     min_severity: Severity = typer.Option(
         Severity.warning, "--min-severity", "-s", help=i18n.text("cli.opt.min-severity")
     ),
@@ -56,7 +57,10 @@ def audit(
         return
     if not paths:
         raise UsageError("audit.no-paths")
-    report = stages.audit(paths, stages.survey(target), workshop_tools(output.progress()), private=private)
+    profile = stages.survey(target)
+    if gpu:
+        profile = replace(profile, gpus=tuple(map(stages.gpu, gpu)))
+    report = stages.audit(paths, profile, workshop_tools(output.progress()), private=private)
     options.save(report, out)
     _show(report, min_severity.value)
     if report.errors:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
+from sampan.errors import UsageError
 from sampan.flow.tools import Tools
 from sampan.spec.artefacts import (
     AuditReport,
@@ -17,7 +18,7 @@ from sampan.spec.artefacts import (
     Wheelhouse,
 )
 from sampan.spec.plan import Plan
-from sampan.spec.target import TargetProfile
+from sampan.spec.target import GpuFacts, TargetProfile
 from sampan.spec.weights import WeightsInfo
 
 
@@ -130,6 +131,22 @@ def audit(
     served = Path(runtime(profile.arch, tools).path) if private else None
     cache = tools.store.scratch("audit", {"facts": 1})
     return run(paths, profile, bundle=bundle, runtime=served, cache=cache, progress=tools.progress)
+
+
+def gpu(text: str) -> GpuFacts:
+    """``Tesla P4@535.161.07``, or ``6.1@535`` by compute capability; without the driver where it is not known.
+
+    Raises UsageError for a card whose capability nobody knows.
+    """
+    from sampan.audit.gpu.rules import capability_of, load
+
+    card, _, driver = (part.strip() for part in text.partition("@"))
+    numbers = card.split(".")
+    if len(numbers) == 2 and all(each.isdecimal() for each in numbers):
+        return GpuFacts(f"sm_{''.join(numbers)}", card, driver or None)
+    if capability_of(card, load()) is None:
+        raise UsageError("audit.gpu", card=card, known=", ".join(load().cards))
+    return GpuFacts(card, None, driver or None)
 
 
 def rehearse(folder: Path, profile: TargetProfile, made: Plan, tools: Tools) -> Rehearsal:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.unit.audit.gpu_files import Image, container, library
 from typer.testing import CliRunner
 
 from sampan import i18n
@@ -86,6 +87,23 @@ def test_warnings_show_in_the_exit_code_where_that_is_wanted(
     assert sampan(str(path), *TARGET, *words).returncode == code
 
 
+@pytest.mark.parametrize(
+    ("card", "codes"),
+    [
+        ("Tesla T4@535.161.07", []),
+        ("7.5", []),
+        ("6.1@535", ["gpu.no-kernel-image"]),
+        ("Tesla P4", ["gpu.no-kernel-image"]),
+    ],
+)
+def test_a_card_can_be_named(tmp_path: Path, card: str, codes: list[str]) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(library(container(Image(75)), needed=[b"libcuda.so.1"]))
+    done = sampan(str(path), "--target", "generic-x86-64", "--gpu", card, "--json")
+    found = [finding["code"] for finding in json.loads(done.stdout)["findings"]]
+    assert [code for code in found if code.startswith(("gpu.", "closure."))] == codes
+
+
 def test_the_saved_report_is_whole(wheel: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.json"
     sampan(str(wheel), *TARGET, "-s", "error", "--out", str(out))
@@ -120,6 +138,7 @@ def test_all_codes_are_listed() -> None:
         ((), 2, "sampan audit"),
         (("/no/such/file", *TARGET), 3, "/no/such/file"),
         (("x", "--min-severity", "loud"), 2, "loud"),
+        (("x", *TARGET, "--gpu", "GeForce 256@1.0"), 2, "Tesla P4"),
     ],
 )
 def test_what_cannot_be_done_is_said(words: tuple[str, ...], code: int, part: str) -> None:

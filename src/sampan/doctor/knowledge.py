@@ -10,7 +10,7 @@ from sampan.doctor import data, patterns, schema
 from sampan.doctor.model import Case, FactPattern
 from sampan.errors import BadInputError, UsageError
 
-_LETTERS = re.compile(rb"[a-z\x80-\xff]+")
+_LETTERS, _OTHER = re.compile(rb"[a-z]+"), re.compile(rb"[\x80-\xff]+")
 
 #: facts that a profile or the machine may give; conditions and texts may name them
 MACHINE_FACTS = (
@@ -37,12 +37,14 @@ class Needle:
 class Anchor:
     """A needed word with its needles. A text without one of its letter runs need not be searched for it.
 
-    ``whole`` are runs that the word itself delimits, ``parts`` those at its ends, which may go on in the text.
+    ``whole`` are runs that the word itself delimits, ``parts`` those at its ends, which may go on in the text;
+    ``other`` is its longest run in another script than ASCII.
     """
 
     word: bytes
     whole: frozenset[bytes]
     parts: tuple[bytes, ...]
+    other: bytes
     needles: tuple[Needle, ...]
 
 
@@ -100,4 +102,5 @@ def anchor(word: bytes, needles: tuple[Needle, ...]) -> Anchor:
     runs = [(match.start(), match.end(), match[0]) for match in _LETTERS.finditer(word)]
     whole = frozenset(run for start, end, run in runs if start > 0 and end < len(word))
     parts = sorted((run for start, end, run in runs if start == 0 or end == len(word)), key=len, reverse=True)
-    return Anchor(word, whole, tuple(parts), needles)
+    other = max(_OTHER.findall(word), key=len, default=b"")
+    return Anchor(word, whole, tuple(parts), other, needles)

@@ -23,9 +23,9 @@ SHORTEST_WORD = 4
 
 
 @cache
-def compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str, *, many_lines: bool = False) -> re.Pattern[str]:
     """The pattern, compiled when it is first needed."""
-    return re.compile(pattern)
+    return re.compile(pattern, re.MULTILINE if many_lines else 0)
 
 
 def groups(pattern: str) -> frozenset[str]:

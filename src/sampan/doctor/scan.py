@@ -9,7 +9,7 @@ the size of a piece and of the table of seen forms.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import BinaryIO
@@ -23,14 +23,14 @@ PIECE = 1 << 20
 CONTEXT = 6 << 10  # bytes before and after a hit in which ``near`` is looked for
 HALF_LINE = 1000  # bytes on each side of a word that are looked at, should a line be longer
 _LONGEST_SHOWN = 400
-_MOST_HITS = 400  # of one case that are kept with their values; the rest is only counted
+_MOST_HITS = 200  # of one case that are kept with their values; the rest is only counted
 _MOST_FORMS = 200_000
+_MANY, _PART = 60, 24 << 10  # more anchors than this are sorted out again, part by part
 _MOST_TRIES = 50_000  # of one pattern: beyond that, a text is made to slow us down
 _DIGITS = b"0123456789"
-#: letters in lower case and all bytes of other scripts; the rest parts words
-_LETTERS = bytes(
-    byte + 32 if 65 <= byte < 91 else byte if 97 <= byte < 123 or byte >= 128 else 32 for byte in range(256)
-)
+_ASCII = bytes(byte for byte in range(128) if byte != 10)
+#: ASCII letters in lower case; the rest parts words
+_LETTERS = bytes(byte | 32 if chr(byte & ~32) in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" else 32 for byte in range(256))
 
 
 @dataclass
@@ -75,7 +75,9 @@ class Scanner:
     def __init__(self) -> None:
         self._anchors = _anchors()
         self._empty: set[bytes] = set()
+        self._meant: dict[bytes, tuple[str, ...]] = {}
         self._tries: Counter[str] = Counter()
+        self._looked: Counter[str] = Counter()
         self.found = Scanned()
 
     def read(self, stream: BinaryIO, source: str, *, keep: Callable[[bytes], None] | None = None) -> None:
@@ -137,9 +139,10 @@ class Scanner:
         """Try the patterns whose words the line holds."""
         text = normal.line_text(piece.text[span[0] : span[1]])
         key = text.encode()
-        if key in self._empty:
+        if key in self._empty or self._count_again(key):
             return
         meant = False
+        codes: list[str] = []
         for needle in _each_once(needles):
             if self._tries[needle.pattern] > _MOST_TRIES:
                 continue
@@ -151,14 +154,24 @@ class Scanner:
             if needle.case is None:
                 place = where()
                 self.found.facts.setdefault(needle.fact, Fact(match["value"].strip(), f"{place.source}:{place.line}"))
-            else:
-                self._hit(needle.case, match.groupdict(), piece, span, where)
+            elif self._hit(needle.case, match.groupdict(), piece, span, where):
+                codes.append(needle.case.code)
         if meant:
+            if len(self._meant) < _MOST_FORMS:
+                self._meant[key] = tuple(codes)
             return
         self._remember(key)
         low = key.lower()
         if any(word in low for word in _BAD):
             self._suspect(low, where())
+
+    def _count_again(self, key: bytes) -> bool:
+        """Whether the line, word for word, was seen and its cases have all the evidence that is kept."""
+        codes = self._meant.get(key, ())
+        if not codes or any(self.found.times[code] < _MOST_HITS for code in codes):
+            return False
+        self.found.times.update(codes)
+        return True
 
     def _hit(
         self,
@@ -167,21 +180,23 @@ class Scanner:
         piece: _Piece,
         span: tuple[int, int],
         where: Callable[[], Evidence],
-    ) -> None:
-        self.found.times[case.code] += 1
-        if self.found.times[case.code] > _MOST_HITS:
-            return
+    ) -> bool:
+        """Keep what was found; False where the lines around do not bear it out."""
+        if self.found.times[case.code] >= _MOST_HITS:
+            self.found.times[case.code] += 1
+            return True
         values = {name: value for name, value in groups.items() if value}
         if case.near or case.not_near or case.also:
-            around = _around(piece, *span)
-            more = _near(case, around)
+            self._looked[case.code] += 1
+            more = _near(case, _around(piece, *span)) if self._looked[case.code] <= _MOST_HITS else None
             if more is None:
-                self.found.times[case.code] -= 1
-                return
+                return False
             values = {**more, **values}
         if case.derive:
             values = {**values, **derive.KNOWN[case.derive](values)}
+        self.found.times[case.code] += 1
         self.found.hits.append(Hit(case.code, where(), values))
+        return True
 
 
 @cache
@@ -228,7 +243,7 @@ def _piece(raw: bytes, start: int, line: int, last: bool) -> _Piece:
     return _Piece(raw, start, before + ours + after, first, first + len(ours), line)
 
 
-def _possible(text: bytes, anchors: tuple[Anchor, ...]) -> list[Anchor]:
+def _possible(text: bytes, anchors: Sequence[Anchor]) -> list[Anchor]:
     """Those whose runs of letters the text has."""
     vocabulary = set(text.translate(_LETTERS).split())
     joined = b" ".join(vocabulary)
@@ -239,7 +254,29 @@ def _possible(text: bytes, anchors: tuple[Anchor, ...]) -> list[Anchor]:
             known[part] = part in joined
         return known[part]
 
-    return [one for one in anchors if one.whole <= vocabulary and all(map(has, one.parts))]
+    found = [one for one in anchors if not one.other and one.whole <= vocabulary and all(map(has, one.parts))]
+    return found if text.isascii() else [*found, *_possible_in_other_scripts(text)]
+
+
+def _possible_in_other_scripts(text: bytes) -> Iterator[Anchor]:
+    """Anchors with Chinese: looked for in the distinct lines without ASCII, by the pairs of letters they share."""
+    joined = b"\n".join(set(text.translate(None, _ASCII).split(b"\n")))
+    for pair, anchors in _by_pair():
+        if pair in joined:
+            yield from (anchor for anchor in anchors if anchor.other in joined)
+
+
+@cache
+def _by_pair() -> tuple[tuple[bytes, tuple[Anchor, ...]], ...]:
+    """A few pairs of letters, each with the anchors that hold it: greedily the most shared first."""
+    left = {anchor.other.decode(): anchor for anchor in _anchors() if anchor.other}
+    found = []
+    while left:
+        counts = Counter(pair for word in left for pair in {word[at : at + 2] for at in range(max(1, len(word) - 1))})
+        pair = counts.most_common(1)[0][0]
+        found.append((pair.encode(), tuple(anchor for word, anchor in left.items() if pair in word)))
+        left = {word: anchor for word, anchor in left.items() if pair not in word}
+    return tuple(found)
 
 
 def _candidates(
@@ -247,37 +284,51 @@ def _candidates(
 ) -> dict[int, tuple[int, tuple[Needle, ...]]]:
     """Start of each line that holds an anchor's word -> its end and the needles to try."""
     found: dict[int, tuple[int, tuple[Needle, ...]]] = {}
-    for anchor in _possible(lower[piece.start : piece.end + HALF_LINE], anchors):
-        position = lower.find(anchor.word, piece.start, piece.end)
-        while position >= 0:
-            start = max(lower.rfind(b"\n", piece.start, position) + 1, piece.start, position - HALF_LINE)
-            end = lower.find(b"\n", position, position + HALF_LINE)
-            end = min(end if end >= 0 else position + HALF_LINE, len(lower))
-            known = found.get(start)
-            found[start] = (max(end, known[0]), (*known[1], *anchor.needles)) if known else (end, anchor.needles)
-            position = lower.find(anchor.word, end, piece.end)
+    for first, last, possible in _searches(lower, piece, anchors):
+        for anchor in possible:
+            position = lower.find(anchor.word, first, last)
+            while position >= 0:
+                start = max(lower.rfind(b"\n", piece.start, position) + 1, piece.start, position - HALF_LINE)
+                end = lower.find(b"\n", position, position + HALF_LINE)
+                end = min(end if end >= 0 else position + HALF_LINE, len(lower))
+                known = found.get(start)
+                found[start] = (max(end, known[0]), (*known[1], *anchor.needles)) if known else (end, anchor.needles)
+                position = lower.find(anchor.word, end, last)
     return found
 
 
-def _around(piece: _Piece, start: int, end: int) -> list[str]:
-    """The lines around a hit as patterns see them."""
-    part = piece.text[max(0, start - CONTEXT) : end + CONTEXT]
-    return [normal.line_text(line) for line in part.split(b"\n")]
+def _searches(lower: bytes, piece: _Piece, anchors: tuple[Anchor, ...]) -> Iterator[tuple[int, int, list[Anchor]]]:
+    """What to search where: the whole piece, or parts of it with fewer anchors each, should there be many."""
+    possible = _possible(lower[piece.start : piece.end + HALF_LINE], anchors)
+    if len(possible) <= _MANY:
+        yield piece.start, piece.end, possible
+        return
+    start = piece.start
+    while start < piece.end:
+        cut = lower.find(b"\n", start + _PART, piece.end)
+        end = cut + 1 if cut >= 0 else piece.end
+        fewer = _possible(lower[start : end + HALF_LINE], possible)
+        if len(fewer) > len(possible) // 2:  # parting does not help this text
+            yield start, piece.end, possible
+            return
+        yield start, end, fewer
+        start = end
 
 
-def _near(case: Case, around: list[str]) -> dict[str, str] | None:
-    """The values of all ``near`` patterns; None where one is missing or a ``not_near`` one is there."""
+def _around(piece: _Piece, start: int, end: int) -> str:
+    """The text around a hit."""
+    return piece.text[max(0, start - CONTEXT) : end + CONTEXT].decode("utf-8", "replace")
+
+
+def _near(case: Case, around: str) -> dict[str, str] | None:
+    """The values of ``near`` and ``also``; None where a ``near`` is missing or a ``not_near`` is there."""
     values: dict[str, str] = {}
-    for pattern in case.near:
-        match = next(filter(None, map(patterns.compiled(pattern).search, around)), None)
-        if match is None:
+    for pattern in (*case.near, *case.also):
+        match = patterns.compiled(pattern, many_lines=True).search(around)
+        if match is None and pattern in case.near:
             return None
-        values.update({name: value for name, value in match.groupdict().items() if value})
-    for pattern in case.also:
-        for match in filter(None, map(patterns.compiled(pattern).search, around)):
-            values.update({name: value for name, value in match.groupdict().items() if value})
-            break
-    if any(patterns.compiled(pattern).search(line) for pattern in case.not_near for line in around):
+        values.update({name: value for name, value in (match.groupdict() if match else {}).items() if value})
+    if any(patterns.compiled(pattern, many_lines=True).search(around) for pattern in case.not_near):
         return None
     return values
 

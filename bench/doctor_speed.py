@@ -1,0 +1,108 @@
+"""How fast the doctor reads: megabytes a second on one core, and its largest memory, for several kinds of log.
+
+.venv/bin/python bench/doctor_speed.py [MEGABYTES]
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sampan.doctor import knowledge
+from sampan.doctor.scan import Scanner
+
+FAILURES = tuple(text for case in knowledge.cases().values() for text in case.yes)
+
+
+def server(chance: random.Random) -> Iterator[str]:
+    """A gateway's requests and an engine's slots: every line another."""
+    while True:
+        clock = f"12:{chance.randrange(60):02d}:{chance.randrange(60):02d}.{chance.randrange(1000):03d}"
+        yield (
+            f"2026-11-30T{clock}Z INFO request id={chance.getrandbits(64):016x} path=/v1/embeddings code=200 "
+            f"tokens={chance.randrange(500)} ms={chance.random() * 50:.2f} client=10.0.0.{chance.randrange(255)}"
+        )
+        yield (
+            f"Nov 30 {clock[:8]} kylin-01 llama-server[{chance.randrange(99999)}]: slot launch_slot_: "
+            f"id {chance.randrange(8)} | task {chance.randrange(99999)} | run, n_tokens = {chance.randrange(900)}"
+        )
+
+
+def prose(chance: random.Random) -> Iterator[str]:
+    """Words of failure in any order: many lines must be looked at, none means anything."""
+    words = sorted({word for text in FAILURES for word in text.split() if word.isalpha()})
+    while True:
+        yield " ".join(chance.choices(words, k=16))
+
+
+def failing(chance: random.Random) -> Iterator[str]:
+    """Every tenth line is a failure."""
+    lines = server(chance)
+    while True:
+        for _ in range(9):
+            yield next(lines)
+        yield chance.choice(FAILURES).splitlines()[0]
+
+
+def chinese(chance: random.Random) -> Iterator[str]:
+    """A Chinese application's log."""
+    words = ("请求", "处理完成", "用户", "问题", "匹配", "结果", "耗时", "毫秒", "服务", "缓存", "没有", "权限")
+    while True:
+        yield f"2026-11-30 12:00:00 信息 {''.join(chance.choices(words, k=14))}：{chance.randrange(10**6)}"
+
+
+KINDS: dict[str, Callable[[random.Random], Iterator[str]]] = {
+    "server": server,
+    "failing": failing,
+    "chinese": chinese,
+    "prose": prose,
+}
+
+
+def made(kind: str, size: int) -> bytes:
+    """So many bytes of one kind of log, the same in every run."""
+    lines = KINDS[kind](random.Random(7))  # noqa: S311
+    parts: list[bytes] = []
+    length = 0
+    while length < size:
+        parts.append(next(lines).encode() + b"\n")
+        length += len(parts[-1])
+    return b"".join(parts)
+
+
+def measure(kind: str, size: int) -> None:
+    """Print one row; run in a process of its own, so that the memory is of this kind alone."""
+    knowledge.index()
+    text = made(kind, size)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    scanner = Scanner()
+    started = time.process_time()
+    scanner.read(io.BytesIO(text), kind)
+    seconds = time.process_time() - started
+    more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    found = sum(scanner.found.times.values())
+    rate = len(text) / seconds / 1e6
+    memory = f"+{more >> 10} MiB"
+    print(
+        f"{kind:8} {rate:6.0f} MB/s {100 / rate:6.2f} s/100 MB {memory:>9}  {found} hits, {scanner.found.lines} lines"
+    )
+
+
+def main() -> None:
+    """Each kind in its own process."""
+    if len(sys.argv) > 2:
+        measure(sys.argv[2], int(sys.argv[1]) * 1_000_000)
+        return
+    size = sys.argv[1] if len(sys.argv) > 1 else "100"
+    for kind in KINDS:
+        subprocess.run([sys.executable, str(Path(__file__)), size, kind], check=True)
+
+
+if __name__ == "__main__":
+    main()

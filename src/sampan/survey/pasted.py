@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -25,66 +26,11 @@ from sampan.survey import block, cpuinfo, elf, features, script
 
 # Keys of the block that this reader understands; others (of a newer script) are kept in the profile as they are.
 _KNOWN = frozenset(
-    [
-        "ab",
-        "m",
-        "k",
-        "oi",
-        "on",
-        "ov",
-        "pg",
-        "cm",
-        "cv",
-        "cf",
-        "cn",
-        "cs",
-        "ci",
-        "cp",
-        "ca",
-        "cr",
-        "xf",
-        "xu",
-        "hw",
-        "hx",
-        "fl",
-        "so",
-        "co",
-        "nu",
-        "al",
-        "cg",
-        "cq",
-        "ml",
-        "mt",
-        "ma",
-        "sw",
-        "lm",
-        "ln",
-        "lp",
-        "gc",
-        "gx",
-        "ga",
-        "go",
-        "py",
-        "ss",
-        "sh",
-        "ta",
-        "sy",
-        "in",
-        "se",
-        "aa",
-        "ky",
-        "fa",
-        "u",
-        "px",
-        "lc",
-        "t",
-        "g",
-        "n",
-        "d",
-        "v",
-        "p",
-        "z",
-    ]
+    re.findall(
+        r"\w+",
+        "ab m k oi on ov pg cm cv cf cn cs ci cp ca cr xf xu hw hx fl so co nu al cg cq ml mt ma sw lm ln lp "
+        "gc gx ga go py ss sh ta sy in se aa ky fa u px lc t g n d v p z",
+    )
 )
 
 

@@ -16,7 +16,7 @@ from tests.fakes.surveys import LARGEST, pretended, printed_block, run, shell
 
 from sampan.edge.process import ProcessRunner
 from sampan.spec.target import Moment, TargetProfile
-from sampan.survey import data, pasted, script
+from sampan.survey import block, data, pasted, script
 from sampan.survey.whole import survey_whole
 
 SHELLS = ("dash", "bash", "busybox")
@@ -129,3 +129,14 @@ def test_shellcheck_has_nothing_to_say() -> None:
         ["shellcheck", "-s", "sh", "-"], input=script.text().encode(), capture_output=True, check=False
     )
     assert done.stdout.decode() == ""
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_without_cksum_the_sum_is_made_by_hand(tmp_path: Path, name: str) -> None:
+    text = script.text()
+    by_hand = text[text.index("sum() {") :].split("\n}\n")[0].replace("if has cksum", "if false") + "\n}\n"
+    for sample in ("a", "01sampan1.11.3012172f", "x" * 255, "y" * 256, "on=Kylin_Linux;" * 107):
+        done = subprocess.run(
+            [*shell(name), "-c", f'{by_hand}sum "$1"', "sh", sample], capture_output=True, text=True, check=True
+        )
+        assert (done.stdout, done.stderr) == (block.cksum(sample), "")

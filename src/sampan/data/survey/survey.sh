@@ -1,6 +1,5 @@
 #!/bin/sh
 # sampan survey: what is this machine?        sampan 机器调查：这是一台什么样的机器？
-#
 # It reads files and asks a few programs for their version. It needs no root, writes no file, opens no connection,
 # changes nothing, and takes about a second. Values of proxy variables, host name and addresses are not collected.
 # 本脚本只读取文件、询问少数程序的版本号：不需要 root，不写任何文件，不联网，不做任何更改，约一秒完成。
@@ -12,7 +11,7 @@
 # POSIX sh: dash, bash, BusyBox. No here-documents: some shells write them to /tmp. 不使用 here-document，以免写入 /tmp。
 # shellcheck disable=SC2012,SC2013,SC2046,SC2086,SC2116,SC2231,SC2254
 
-spoken=${LC_ALL:-${LC_CTYPE:-${LANG:-}}} body='' mounts=' '
+spoken=${LC_ALL:-${LC_CTYPE:-${LANG:-}}} body='' mounts=' ' dropped=0 before='' cg='' quota='' limit='' page='' hwcap='' hwcap2=''
 LC_ALL=C && export LC_ALL && set -uf
 
 # --- helpers 辅助函数 ---
@@ -53,10 +52,8 @@ fact k 'Kernel 内核' "$(first /proc/sys/kernel/osrelease)"
 if [ -r /etc/os-release ]; then release=/etc/os-release; else release=/usr/lib/os-release; fi
 from_release() { sed -n "s/^ *$1=//p" "$release" 2>/dev/null | tail -n 1 | sed "s/^[\"']//; s/[\"'] *\$//"; }
 fact oi 'System id 系统标识' "$(from_release ID)"; fact on 'System 操作系统' "$(from_release NAME)"
-version=$(from_release VERSION)
-fact ov 'Version 版本' "${version:-$(from_release VERSION_ID)}"
+version=$(from_release VERSION); fact ov 'Version 版本' "${version:-$(from_release VERSION_ID)}"
 # --- page size and CPU features, from what the kernel told this very process 内存页与处理器特性 ---
-page='' hwcap='' hwcap2=''
 case $abi in 0201*)
     # Entries of two 8-byte words, little-endian: a type and its value. 6 page size, 16 and 26 CPU features.
     vector=$(od -An -v -tx1 /proc/self/auxv 2>/dev/null | while read -r a b _ _ _ _ _ _ i j k l m n o p; do
@@ -114,8 +111,7 @@ case $abi in *b700)
 esac
 row 'CPU features 处理器特性' "$(echo $shared)"
 # --- sockets, cores, NUMA nodes 插槽、核、NUMA 节点 ---
-set +f
-sys=/sys/devices/system
+set +f && sys=/sys/devices/system top=/sys/fs/cgroup
 some() { count=$(grep -c "$1"); [ "$count" = 0 ] || echo "$count"; }
 sockets=$(cat $sys/cpu/cpu[0-9]*/topology/physical_package_id 2>/dev/null | sort -u | some '^[0-9]')
 cores=$(for folder in $sys/cpu/cpu[0-9]*/topology; do
@@ -126,7 +122,6 @@ fact so 'Sockets 插槽' "$sockets"; fact co 'Cores 物理核' "$cores"
 fact nu 'NUMA nodes 节点' "$(ls -d $sys/node/node[0-9]* 2>/dev/null | some .)"
 fact al 'CPUs allowed 可用 CPU' "$(sed -n 's/^Cpus_allowed_list:[[:blank:]]*//p' /proc/self/status 2>/dev/null)"
 # --- limits that a control group sets, the least on the way up 控制组限制（逐级取最小值） ---
-cg='' quota='' limit=''
 own() { grep "^[0-9]*:$1:" /proc/self/cgroup 2>/dev/null | head -n 1 | sed 's/^[^:]*:[^:]*://'; }
 least_memory() { # FOLDER FILE
     value=$(first "$1/$2")
@@ -149,7 +144,6 @@ climb() { # TOP GROUP CHECK: the check for the group and each group above it
 }
 v1() { least_memory "$1" memory.limit_in_bytes; least_quota "$(first "$1/cpu.cfs_quota_us")" "$(first "$1/cpu.cfs_period_us")"; }
 v2() { least_memory "$1" memory.max; max=$(first "$1/cpu.max"); least_quota "${max%% *}" "${max##* }"; }
-top=/sys/fs/cgroup
 if [ -f $top/cgroup.controllers ]; then
     cg=2
     climb $top "$(own '')" v2
@@ -261,7 +255,6 @@ for path in / /tmp /opt /home /var; do
     mounts="$mounts$mount "
 done
 # --- device nodes of accelerators, ports in use 设备节点与占用端口 ---
-before=''
 for file in /dev/nvidia[0-9]* /dev/nvidiactl /dev/nvidia-uvm \
     /dev/davinci* /dev/devmm_svm /dev/hisi_hdc /dev/kfd /dev/dri/renderD*; do
     [ -e "$file" ] || continue
@@ -280,13 +273,20 @@ if [ -r /proc/net/tcp ]; then
 fi
 # --- the block 文本块 ---
 printf '\nCopy the lines with @ (text around them does no harm). 请复制以 @ 开头的各行（多复制前后文字没有关系）。\n\n'
-has cksum || { echo 'The program cksum is missing: no block. 缺少 cksum 程序，无法生成文本块。' && exit 1; }
-dropped=0
 while [ ${#body} -gt 1590 ]; do # 2 KB in all: the last fields go first, and it is said. 总长不超过 2 KB。
     body=${body%;*;}';' dropped=$((dropped + 1))
 done
 [ "$dropped" = 0 ] || put z "$dropped"
-sum() { printf '%08x' "$(printf '%s' "$1" | cksum | sed 's/ .*//')"; }
+sum() { # what POSIX cksum computes; by hand for a BusyBox that lacks it 与 cksum 相同；没有 cksum 时自行计算
+    if has cksum; then printf '%08x' "$(printf '%s' "$1" | cksum | sed 's/ .*//')" && return; fi
+    crc=0 length="$((${#1} & 255))"
+    [ ${#1} -lt 256 ] || length="$length $((${#1} >> 8))"
+    for byte in $(printf '%s' "$1" | od -An -v -tu1) $length; do
+        crc=$((crc ^ byte << 24))
+        for _ in 1 2 3 4 5 6 7 8; do crc=$((crc << 1 ^ (crc >> 31) * 0x104C11DB7)); done
+    done
+    printf '%08x' $((crc ^ 0xFFFFFFFF))
+}
 lines=$(((${#body} + 63) / 64 + 1))
 head=$(printf 'sampan1.%02d.%s' "$lines" "$(sum "$body")")
 printf '@01 %s #%s\n' "$head" "$(sum "01$head")"

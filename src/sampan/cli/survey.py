@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import typer
 
 from sampan import i18n
 from sampan.cli import options, output
 from sampan.errors import UsageError
-
-if TYPE_CHECKING:
-    from sampan.spec.target import TargetProfile
 
 
 def register(app: typer.Typer) -> None:
@@ -25,22 +22,30 @@ def survey(
     script: bool = typer.Option(False, "--script", help=i18n.text("cli.opt.script")),
     read: str | None = typer.Option(None, "--read", metavar="FILE|-", help=i18n.text("cli.opt.read")),
     diff: tuple[str, str] | None = typer.Option(None, "--diff", metavar="A B", help=i18n.text("cli.opt.diff")),
+    jump: str | None = typer.Option(None, "--jump", metavar="USER@HOST:PORT", help=i18n.text("cli.opt.jump")),
+    identity: list[Path] = typer.Option([], "--identity", metavar="FILE", help=i18n.text("cli.opt.identity")),
+    accept: str | None = typer.Option(
+        None, "--accept-host-key", metavar="SHA256:…", help=i18n.text("cli.opt.accept")
+    ),
+    timeout: float = typer.Option(15.0, "--timeout", min=0.1, help=i18n.text("cli.opt.timeout")),
     out: options.SaveTo = None,
     json: options.Json = False,
 ) -> None:
     """Show one profile, or the names of all."""
     from sampan.cli import survey_lines
+    from sampan.flow import surveys
 
     if sum((list_known, script, read is not None, diff is not None)) > 1:
         raise UsageError("survey.one-of")
+    way = surveys.Way(jump, tuple(identity), accept, timeout)
     if list_known:
         survey_lines.known()
     elif script:
         _script()
     elif diff:
-        survey_lines.differences(*diff, *(_profile(side) for side in diff))
+        survey_lines.differences(*diff, *(surveys.profile(side, way) for side in diff))
     else:
-        profile = _pasted(read) if read else _profile(target)
+        profile = surveys.pasted(read) if read else surveys.profile(target, way)
         options.save(profile, out)
         output.print_value(profile, lambda: survey_lines.facts(profile))
 
@@ -49,15 +54,3 @@ def _script() -> None:
     from sampan.survey.script import text
 
     typer.echo(text(), nl=False)
-
-
-def _pasted(source: str) -> TargetProfile:
-    from sampan.flow import surveys
-
-    return surveys.pasted(source)
-
-
-def _profile(target: str) -> TargetProfile:
-    from sampan.flow import stages, surveys
-
-    return surveys.here() if target == "this" else stages.survey(target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -11,6 +12,45 @@ from sampan.errors import BadInputError
 from sampan.spec.target import TargetProfile
 
 PASTED = "pasted"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to reach an ``ssh://`` target: jump host, private keys, a trusted fingerprint, seconds for an answer."""
+
+    jump: str | None = None
+    identities: tuple[Path, ...] = ()
+    accept: str | None = None
+    seconds: float = 15.0
+
+
+def profile(target: str, way: Way) -> TargetProfile:
+    """A known name, ``this``, a profile file, or ``ssh://user@host:port``.
+
+    Raises UsageError, BadInputError, IncompatibleError; for ssh see ``edge.ssh.run_script``.
+    """
+    from sampan.survey.resolve import resolve
+
+    if target.startswith("ssh://"):
+        return remote(target, way)
+    return here() if target == "this" else resolve(target)
+
+
+def remote(target: str, way: Way) -> TargetProfile:
+    """The survey script, run through ssh; the profile has the host's name. Nothing is left on that machine."""
+    from sampan.edge import ssh
+    from sampan.survey import pasted as reader
+    from sampan.survey import script
+
+    address = ssh.parse(target)
+    settings = ssh.SshSettings(
+        jump=ssh.parse(way.jump) if way.jump else None,
+        identities=way.identities,
+        accept=way.accept,
+        connect_seconds=way.seconds,
+    )
+    output = ssh.run_script(address, script.text(), settings)
+    return reader.profile(output, name=address.host, where=str(address))
 
 
 def here() -> TargetProfile:

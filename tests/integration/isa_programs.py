@@ -42,6 +42,12 @@ OP(mask, "vpaddd %zmm0, %zmm1, %zmm2")
 static int avx2(void)
     { unsigned a, b, c, d; return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 5)); }
 """
+_LOONGARCH = """
+#define OP(name, text) __attribute__((noinline)) static void name(void) { __asm__ volatile(text); }
+OP(nothing, "nop")
+OP(vector, ".word 0x700a0c41") /* vadd.b, which the assembler knows for CPUs with LSX only */
+OP(wide, ".word 0x740a0c41") /* xvadd.b */
+"""
 _CTOR = "__attribute__((constructor)) static void begin(void) {{ {call}(); }}\nint main(void) {{ return 0; }}\n"
 _MAIN = "int main(void) {{ {call}(); return 0; }}\n"
 _ASKED = "int main(void) {{ if (getauxval(AT_HWCAP) & (1ul << {bit})) {call}(); return 0; }}\n"
@@ -58,6 +64,8 @@ _X86_FLAG = """static int have;
 __attribute__((constructor)) static void look(void) {{ have = avx2(); }}
 int main(void) {{ nothing(); if (have) {call}(); nothing(); return 0; }}
 """
+
+_HEADS = {"aarch64": _A64, "x86_64": _X86, "loongarch64": _LOONGARCH}
 
 SOURCES: dict[str, tuple[str, str]] = {
     "a64-plain": ("aarch64", _MAIN.format(call="nothing")),
@@ -86,6 +94,10 @@ SOURCES: dict[str, tuple[str, str]] = {
     "x86-bmi2-main": ("x86_64", _MAIN.format(call="bits")),
     "x86-avx512-main": ("x86_64", _MAIN.format(call="mask")),
     "x86-avx2-unused": ("x86_64", _UNUSED.format(call="wide")),
+    "la-plain": ("loongarch64", _MAIN.format(call="nothing")),
+    "la-lsx-main": ("loongarch64", _MAIN.format(call="vector")),
+    "la-lasx-constructor": ("loongarch64", _CTOR.format(call="wide")),
+    "la-lsx-unused": ("loongarch64", _UNUSED.format(call="vector")),
 }
 
 
@@ -93,8 +105,9 @@ def build(folder: Path) -> Path:
     """Compile all of them: seconds each the first time, then from zig's own cache."""
     for name, (arch, body) in SOURCES.items():
         source = folder / f"{name}.c"
-        source.write_text((_A64 if arch == "aarch64" else _X86) + body)
+        source.write_text(_HEADS[arch] + body)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-musl", "-static", "-O1", "-w"]
         more = ["-moutline-atomics"] if name.endswith("outline") else []
+        more += ["-mcpu=generic_la64+f+d"] if arch == "loongarch64" else []  # zig's default has LSX, in its libc too
         subprocess.run([*command, *more, source.name, "-o", name], cwd=folder, check=True)
     return folder

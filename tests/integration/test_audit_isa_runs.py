@@ -128,6 +128,24 @@ def test_each_class_has_its_finding(programs: Path, name: str, cpu: str, expecte
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "features", "expected"),
+    [
+        ("la-plain", (), {}),
+        ("la-lsx-main", (), {"isa.start": "error"}),
+        ("la-lsx-main", ("lsx",), {}),
+        ("la-lasx-constructor", ("lsx",), {"isa.start": "error"}),
+        ("la-lsx-unused", (), {"isa.unguarded": "warning"}),
+    ],
+)
+def test_loongarch_vectors_are_judged(
+    programs: Path, name: str, features: tuple[str, ...], expected: dict[str, str]
+) -> None:
+    target = TargetProfile("la", "loongarch64", OsFacts("linux", "Linux"), CpuFacts("LA464", features), 16384)
+    found = audit([programs / name], target).findings
+    assert {one.code: one.severity for one in found if one.code.startswith("isa.")} == expected
+
+
 def test_a_call_through_a_pointer_is_only_warned_of(programs: Path) -> None:
     """What the documents say: such a program may die, and the audit cannot know."""
     assert codes(programs / "a64-dotprod-pointer", "cortex-a57")["isa.unguarded"] == "warning"

@@ -95,8 +95,13 @@ class Binary:
 
     @staticmethod
     def _rows(table: Records) -> list[dict[str, int]]:
+        """Rows as plain numbers; one with an address that no program has gives only zeros."""
         names = table.dtype.names or ()
-        return [{name: int(row[name]) for name in names} for row in table]
+        rows = [{name: int(row[name]) for name in names} for row in table]
+        nothing = dict.fromkeys(names, 0)
+        return [
+            row if max(row[name] for name in names if name != "flags") < _MAX_ADDRESS else nothing for row in rows
+        ]
 
     def offset_of(self, address: int) -> int | None:
         """Where in the file ``address`` is loaded from."""
@@ -209,6 +214,8 @@ class Binary:
 
     def relocation(self, address: int) -> tuple[int, int, int] | None:
         """(kind, symbol's index, addend) of what fills ``address``."""
+        if not 0 <= address < _MAX_ADDRESS:
+            return None
         index = int(np.searchsorted(self.relocations["offset"], np.uint64(address)))
         if index < len(self.relocations) and int(self.relocations["offset"][index]) == address:
             row = self.relocations[index]

@@ -37,7 +37,7 @@ class LoongArchFlow:
             word = self.word(at) if not at & 3 else None
             if word is None:
                 return None
-            found = _branch(word, at, start)
+            found = _far(self.word(at - 4) or 0, word, at, start) or _branch(word, at, start)
             if found:
                 return found
         return None
@@ -64,7 +64,7 @@ class LoongArchFlow:
         for at in range(before - 4, max(low, before - 4 * _BACK) - 4, -4):
             word = self.word(at) or 0
             if word & 31 == register:
-                return word >> 25 in (0x0C, 0x0D) or (word >> 26 == 0x0A and self._page(word >> 5 & 31, at, low))
+                return word >> 25 in (0x0D, 0x0E) or (word >> 26 == 0x0A and self._page(word >> 5 & 31, at, low))
         return False
 
     def import_of(self, target: int) -> int | None:
@@ -88,6 +88,14 @@ class LoongArchFlow:
             elif base is not None and word & 0xFFC00000 == 0x28C00000:
                 found.append(self.imports.target(base + _signed(word >> 10, 12)))
         return tuple(address for address in found if self.binary.span_at(address))
+
+
+def _far(before: int, word: int, at: int, start: int) -> Block | None:
+    """``pcaddu18i`` and ``jirl`` together reach every place: the usual call."""
+    if word >> 26 != 0x13 or before >> 25 != 0x0F or before & 31 != word >> 5 & 31:
+        return None
+    target = at - 4 + (_signed(before >> 5, 20) << 18) + _signed(word >> 10, 16) * 4
+    return Block(start, at + 4, at, flow.CALL if word & 31 == 1 else flow.JUMP, target)
 
 
 def _branch(word: int, at: int, start: int) -> Block | None:

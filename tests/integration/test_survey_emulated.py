@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.fakes.surveys import printed_block
+from tests.fakes.surveys import enter, printed_block
 
 from sampan.edge.progress import SilentProgress
 from sampan.errors import NetworkError
 from sampan.flow import rehearsals
 from sampan.flow.tools import workshop_tools
 from sampan.plan.variants import runnable
-from sampan.survey import pasted, script
+from sampan.survey import pasted
 
 pytestmark = pytest.mark.integration
-
-# In a mount namespace of its own: nothing is left behind.
-ENTER = 'mount --bind /dev/null "$1/dev/null" && mount -t proc proc "$1/proc" && exec chroot "$1" /bin/sh -s'
 
 
 @pytest.fixture(scope="module")
@@ -43,30 +39,13 @@ def empty_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def survey(root: Path, **env: str) -> str:
-    if os.getuid() != 0:
-        pytest.skip("a mount namespace and chroot need root here")
-    done = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)],
-        input=script.text().encode(),
-        capture_output=True,
-        timeout=300,
-        check=False,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **env},
-    )
-    if b"unshare" in done.stderr or b"mount:" in done.stderr:
-        pytest.skip(f"no mount namespace here: {done.stderr.decode()}")
-    assert (done.returncode, done.stderr) == (0, b"")
-    return done.stdout.decode()
-
-
 @pytest.mark.parametrize(
     ("cpu", "page", "best"),
     [("cortex-a57", "4096", "armv8.0"), ("cortex-a76", "65536", "armv8.2-dotprod-fp16")],
 )
 def test_an_emulated_cpu_in_an_almost_empty_root(empty_root: Path, cpu: str, page: str, best: str) -> None:
     before = sorted(str(path) for path in empty_root.rglob("*"))
-    output = survey(empty_root, QEMU_CPU=cpu, QEMU_PAGESIZE=page)
+    output = enter(empty_root, QEMU_CPU=cpu, QEMU_PAGESIZE=page)
     assert sorted(str(path) for path in empty_root.rglob("*")) == before
     assert len(printed_block(output)) <= 2048
     profile = pasted.profile(output, name="far", where="-")

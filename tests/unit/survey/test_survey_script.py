@@ -17,6 +17,7 @@ from tests.fakes.surveys import LARGEST, pretended, printed_block, run, shell
 from sampan.edge.process import ProcessRunner
 from sampan.spec.target import Moment, TargetProfile
 from sampan.survey import block, data, pasted, script
+from sampan.survey.machine import survey_this
 from sampan.survey.whole import survey_whole
 
 SHELLS = ("dash", "bash", "busybox")
@@ -140,3 +141,19 @@ def test_without_cksum_the_sum_is_made_by_hand(tmp_path: Path, name: str) -> Non
             [*shell(name), "-c", f'{by_hand}sum "$1"', "sh", sample], capture_output=True, text=True, check=True
         )
         assert (done.stdout, done.stderr) == (block.cksum(sample), "")
+
+
+def test_limits_of_control_groups_v2(tmp_path: Path) -> None:
+    root = pretended(tmp_path, "kunpeng-920")
+    files: dict[str, str | bytes] = {
+        "proc/self/cgroup": "0::/a.slice/b.scope\n",
+        "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
+        "sys/fs/cgroup/a.slice/memory.max": "4294967296\n",
+        "sys/fs/cgroup/a.slice/cpu.max": "200000 100000\n",
+        "sys/fs/cgroup/a.slice/b.scope/memory.max": "max\n",
+        "sys/fs/cgroup/a.slice/b.scope/cpu.max": "75000 50000\n",
+    }
+    read = pasted.profile(run(shell("dash"), write(root, files)), name="", where="-")
+    direct = survey_this(root)
+    assert (read.cgroup, read.memory_limit_bytes, read.cpu_quota) == (2, 4 << 30, 1.5)
+    assert (direct.cgroup, direct.memory_limit_bytes, direct.cpu_quota) == (2, 4 << 30, 1.5)

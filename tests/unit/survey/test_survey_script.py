@@ -157,3 +157,42 @@ def test_limits_of_control_groups_v2(tmp_path: Path) -> None:
     direct = survey_this(root)
     assert (read.cgroup, read.memory_limit_bytes, read.cpu_quota) == (2, 4 << 30, 1.5)
     assert (direct.cgroup, direct.memory_limit_bytes, direct.cpu_quota) == (2, 4 << 30, 1.5)
+
+
+NVIDIA = {
+    "new": ("for card in a b; do echo 'Tesla T4, 7.5, 535.54.03, 15360'; done", 2),
+    "old": (
+        "case $1 in *compute_cap*) echo 'Field \"compute_cap\" is not a valid field to query.'; exit 2;;"
+        " *) echo 'Tesla P4, 470.82.01, 7611';; esac",
+        1,
+    ),
+    "broken": ("echo 'NVIDIA-SMI has failed because it could not communicate with the driver, version 5'; exit 9", 0),
+}
+
+
+@pytest.mark.parametrize("kind", NVIDIA)
+def test_what_the_commands_of_cards_and_of_kysec_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    answer, count = NVIDIA[kind]
+    rows = (
+        "npu-smi 23.0.rc2   Version: 23.0.rc2",
+        "NPU   Name   | Health",
+        "0     910B3  | OK    ",
+        "0     | 0000:C1",
+    )
+    table = "\n".join(f"| {row} |" for row in rows)
+    programs = {
+        "nvidia-smi": answer,
+        "npu-smi": f"echo '{table}'",
+        "getstatus": "echo 'KySec status: enabled'; echo; echo 'exec control    : warning'",
+    }
+    for name, body in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    read = pasted.profile(run(shell("dash")), name="", where="-")
+    direct = survey_whole(runner=ProcessRunner(), environ={}, now=datetime.now(timezone.utc))
+    assert (read.gpus, read.npus, read.security) == (direct.gpus, direct.npus, direct.security)
+    assert len(read.gpus) == count
+    assert (read.security.kysec, read.npus and read.npus.name) == ("warning", "910B3")

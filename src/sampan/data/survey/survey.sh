@@ -2,8 +2,7 @@
 # sampan survey: what is this machine?        sampan 机器调查：这是一台什么样的机器？
 # It reads files and asks a few programs for their version. It needs no root, writes no file, opens no connection,
 # changes nothing, and takes about a second. Values of proxy variables, host name and addresses are not collected.
-# 本脚本只读取文件、询问少数程序的版本号：不需要 root，不写任何文件，不联网，不做任何更改，约一秒完成。
-# 不收集代理变量的值、主机名和地址。
+# 本脚本只读取文件、询问少数程序的版本号：不需要 root，不写任何文件，不联网，不做任何更改，约一秒完成。不收集代理变量的值、主机名和地址。
 #
 # Run: sh survey.sh   Then copy the lines that begin with @ and hand them to:  sampan survey --read -
 # 运行：sh survey.sh   然后复制以 @ 开头的各行，交给：sampan survey --read -
@@ -214,8 +213,9 @@ put px "$(enc "$(echo $proxies)")"
 fact lc 'Locale 语言环境' "$spoken"; fact t 'Clock, UTC 时钟' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
 # --- accelerators 加速卡 ---
 query() { patient nvidia-smi "--query-gpu=$1" --format=csv,noheader,nounits; }
-cards=$(has nvidia-smi && { query name,compute_cap,driver_version,memory.total ||
-    query name,driver_version,memory.total | sed 's/, /, , /'; })
+cards=$(has nvidia-smi && query name,compute_cap,driver_version,memory.total | grep '^[^,]*, [0-9.]*, [0-9.]*, ')
+[ -n "$cards" ] || cards=$(has nvidia-smi && query name,driver_version,memory.total | # drivers before 510 旧驱动
+    sed -n 's/^\([^,]*\), \([0-9][0-9.]*, .*\)/\1, , \2/p')
 if [ -z "$cards" ]; then
     driver=$(sed -n 's/^NVRM version:.*[^0-9.]\([0-9][0-9]*\.[0-9.]*[0-9]\)[[:blank:]].*/\1/p' \
         /proc/driver/nvidia/version 2>/dev/null)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from sampan.edge.ssh import Address, parse
-from sampan.errors import ExitCode, UsageError
+from sampan.edge.ssh import Address, SshSettings, parse, run_script
+from sampan.errors import ExitCode, MissingToolError, UsageError
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,12 @@ def test_what_is_no_address(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(text)
     assert (caught.value.key, caught.value.exit_code) == ("ssh.address", ExitCode.USAGE)
+
+
+def test_without_asyncssh_the_other_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an installed bundle."""
+    monkeypatch.setitem(sys.modules, "asyncssh", None)
+    with pytest.raises(MissingToolError) as caught:
+        run_script(Address("127.0.0.1", 22), "", SshSettings())
+    assert caught.value.key == "ssh.no-library"
+    assert "--script" in caught.value.hint

@@ -224,7 +224,7 @@ if [ -z "$cards" ]; then
 fi
 row 'NVIDIA GPU (name, compute capability, driver, MiB) 显卡' "${cards:-none found 未发现}"
 [ -z "$cards" ] || for card in $(printf '%s\n' "$cards" |
-    sed 's/_/%5F/g; s/, */,/g; s/ /_/g; s/[^][A-Za-z0-9._,%()/-]/?/g'); do
+    sed 's/_/%5F/g; s/, */,/g; s/ /_/g; s/[^A-Za-z0-9._,%()/-]/./g'); do
     put g "$card"
 done
 chips=$(ls -d /dev/davinci[0-9]* 2>/dev/null | wc -l)

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import cache, partial
@@ -19,7 +19,7 @@ from typing import Any
 
 from cattrs import BaseValidationError, Converter
 
-from sampan.audit import elf
+from sampan.audit import elf, workers
 from sampan.audit.facts import Damaged, ElfFacts
 from sampan.audit.families import READERS
 from sampan.errors import BadInputError
@@ -31,15 +31,15 @@ _PIECE = 1 << 20
 
 
 def read_all(
-    paths: Sequence[str], cache_folder: Path | None, tick: Callable[[str], None], workers: int | None = None
+    paths: Sequence[str], cache_folder: Path | None, tick: Callable[[str], None], processes: int | None = None
 ) -> dict[str, Facts]:
     """The facts of every ELF file among ``paths``, in their order. Raises BadInputError (unreadable).
 
-    ``workers``: processes; None means one a CPU. ``tick`` is told each path that is done.
+    ``processes``: None means one a CPU. ``tick`` is told each path that is done.
     """
     found = {path: size for path in paths if (size := _elf_size(path)) is not None}
     one = partial(_cached, folder=_folder(cache_folder))
-    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    count = processes if processes is not None else len(os.sched_getaffinity(0))
     if count < 2 or len(found) < 2 or sum(found.values()) < _WORTH_PROCESSES:
         facts = {}
         for path in found:
@@ -80,9 +80,10 @@ def _in_processes(
 ) -> Iterator[tuple[str, Facts]]:
     """Each file in a worker. Where a file kills its worker, that file is damaged and the others are read again."""
     left = dict.fromkeys(paths)
-    with ProcessPoolExecutor(count) as pool:
-        jobs = {pool.submit(one, path): path for path in paths}
+    with workers.pool(count) as pool:
         try:
+            with workers.starting():
+                jobs = {pool.submit(one, path): path for path in paths}
             for job in as_completed(jobs):
                 path = jobs[job]
                 yield path, _refusing(path, lambda _, job=job: job.result())  # type: ignore[misc]
@@ -99,8 +100,9 @@ def _in_processes(
 
 
 def _alone(path: str, one: Callable[[str], Facts]) -> Facts:
-    with ProcessPoolExecutor(1) as pool:
-        job = pool.submit(one, path)
+    with workers.pool(1) as pool:
+        with workers.starting():
+            job = pool.submit(one, path)
         try:
             return _refusing(path, lambda _: job.result())
         except BrokenProcessPool:

@@ -55,7 +55,7 @@ def show_sizes(result: dict[str, Any]) -> None:
     """Sizes in bytes of what travels; gzip at level 6, as `tar czf` has it."""
     work = Path(result["work"])
     bundle = json.loads((work / "07-bundle.json").read_text())
-    folder = Path(bundle["path"])
+    folder = work / bundle["path"]
     weights = bundle["weights_bytes"]
     overhead = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) - weights
     packed = 0
@@ -151,7 +151,8 @@ def main() -> None:
         show_stages(cold, warm)
         show_sizes(warm[1])
         _, native = ship(cache, scratch / "out", words.weights, "this")
-        show_start(Path(json.loads((Path(native["work"]) / "07-bundle.json").read_text())["path"]))
+        work = Path(native["work"])
+        show_start(work / json.loads((work / "07-bundle.json").read_text())["path"])
     finally:
         shutil.rmtree(scratch)
 

@@ -69,7 +69,12 @@ def text(key: str, /, **values: object) -> str:
 
     An unknown key gives the key itself with its values: a missing translation must never hide an error.
     """
+    return text_in(_state["language"], key, **values)
+
+
+def text_in(language: str, key: str, /, **values: object) -> str:
+    """The message ``key`` in a language of one's choice: for files that carry both."""
     entry = catalogue().get(key)
     if entry is None:
         return f"{key} {values}" if values else key
-    return entry[_state["language"]].format(**values)
+    return entry[language].format(**values)

@@ -14,6 +14,7 @@ import pytest
 
 from sampan.edge.progress import SilentProgress
 from sampan.flow import rehearsals
+from sampan.flow.artefacts import WorkFolder
 from sampan.flow.tools import Tools, workshop_tools
 from sampan.spec import codec
 from sampan.spec.plan import Plan
@@ -34,7 +35,7 @@ class Shipped:
     @property
     def folder(self) -> Path:
         """The bundle's folder."""
-        return Path(json.loads((self.work / "07-bundle.json").read_text())["path"])
+        return WorkFolder(self.work).bundle()
 
     @property
     def package(self) -> Path:

@@ -15,6 +15,7 @@ from sampan.bundle import statement as summaries
 from sampan.bundle.assemble import describe
 from sampan.errors import BadInputError, VerificationError
 from sampan.spec.artefacts import AuditReport, BundleFolder, Rehearsal
+from sampan.spec.plan import Reason
 from sampan.spec.ports import Progress
 
 
@@ -91,15 +92,21 @@ def rehearsal_text(rehearsal: Rehearsal | None, name: str) -> str:
     if rehearsal is None:
         return _both("bundle.not-rehearsed", name=name)
     if rehearsal.status == "skipped":
-        return _both("bundle.rehearsal-skipped", name=name, reason=rehearsal.reason)
+        return _both("bundle.rehearsal-skipped", rehearsal.why, name=name)
     head = "bundle.rehearsal-passed" if rehearsal.status == "passed" else "bundle.rehearsal-failed"
-    lines = _both(head, name=name, cpu=rehearsal.cpu_model, page=rehearsal.page_size, reason=rehearsal.reason)
+    lines = _both(head, rehearsal.why, name=name, cpu=rehearsal.cpu_model, page=rehearsal.page_size)
     checks = "".join(f"[{'ok' if c.ok else 'FAILED'}] {c.name}: {c.detail}\n" for c in rehearsal.checks)
     return "\n".join(part for part in (lines, checks, rehearsal.transcript) if part).rstrip("\n") + "\n"
 
 
-def _both(key: str, **values: object) -> str:
-    return "".join(i18n.catalogue()[key][language].format(**values) + "\n" for language in i18n.LANGUAGES)
+def _both(key: str, why: Reason | None = None, **values: object) -> str:
+    """The message in every language; its ``reason`` is ``why``, each time in that language."""
+
+    def line(language: str) -> str:
+        reason = i18n.text_in(language, why.key, **dict(why.values)) if why else ""
+        return i18n.text_in(language, key, **{"reason": reason, **values})
+
+    return "".join(f"{line(language)}\n" for language in i18n.LANGUAGES)
 
 
 def _checked_files(folder: Path) -> dict[str, int]:

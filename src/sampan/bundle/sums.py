@@ -58,3 +58,13 @@ def parse(text: bytes) -> dict[str, str] | None:
             return None
         found[match[2]] = match[1]
     return found or None
+
+
+def content_digest(folder: Path) -> str:
+    """What a sealed bundle contains, as one SHA-256: SHA256SUMS without the lines of what sealing itself writes.
+
+    It stays the same when the bundle is sealed again with its audit and rehearsal. Raises OSError.
+    """
+    own = (f"  {layout.MANIFEST}", f"  {layout.REHEARSAL}")
+    lines = (folder / layout.SUMS).read_text(encoding="utf-8").splitlines()
+    return hashlib.sha256("\n".join(line for line in lines if not line.endswith(own)).encode()).hexdigest()

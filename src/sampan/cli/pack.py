@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
 def pack(
     work: Path = typer.Argument(..., help=i18n.text("cli.opt.work"), metavar="WORK"),
     out: options.Out = Path("out"),
+    allow_findings: bool = typer.Option(False, "--allow-findings", help=i18n.text("cli.opt.allow-findings")),
     json: options.Json = False,
 ) -> None:
     """Take artefacts 07 to 09 and give 10. Refuses what failed its audit or rehearsal."""
@@ -25,6 +26,6 @@ def pack(
     from sampan.flow.ship import pack_work
     from sampan.flow.tools import workshop_tools
 
-    package = pack_work(work, out, workshop_tools(output.progress()))
+    package = pack_work(work, out, workshop_tools(output.progress()), allow_findings=allow_findings)
     lines = "\n".join((package.path, *next_lines(package)))
     output.print_value(package, lambda: lines)

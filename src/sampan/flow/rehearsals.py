@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.disk import filesystem_errors
@@ -18,8 +19,14 @@ _STAGE, _FILE = "rehearsal", "rehearsal.json"
 
 
 def rehearse_cached(folder: Path, profile: TargetProfile, plan: Plan, tools: Tools) -> Rehearsal:
-    """Run it, or give the kept result of the same bundle. Only a passed rehearsal is kept."""
-    key = _key(folder, profile)
+    """Run it, or give the kept result of the same bundle. Only a passed rehearsal is kept.
+
+    The bundle carries sampan itself, so its digest also stands for the code that rehearses.
+    """
+    from sampan.bundle.sums import content_digest
+
+    digest = content_digest(folder)
+    key = {"bundle": digest, "profile": hashlib.sha256(codec.to_json(profile).encode()).hexdigest()}
     kept = tools.store.find(_STAGE, key)
     if kept is not None:
         return codec.load(Rehearsal, kept / _FILE)
@@ -45,12 +52,13 @@ def of_path(path: Path, target: str | None, tools: Tools) -> Rehearsal:
 
 def run(folder: Path, profile: TargetProfile, plan: Plan, tools: Tools) -> Rehearsal:
     """Rehearse for real, in a temporary folder of the cache's disk."""
+    from sampan.bundle.sums import content_digest
     from sampan.rehearse.rehearse import rehearse
 
     work = tools.store.root / "rehearsing"
     with filesystem_errors(work):
         work.mkdir(parents=True, exist_ok=True)
-    return rehearse(
+    rehearsal = rehearse(
         folder,
         profile,
         plan,
@@ -59,6 +67,7 @@ def run(folder: Path, profile: TargetProfile, plan: Plan, tools: Tools) -> Rehea
         progress=tools.progress,
         work=work,
     )
+    return replace(rehearsal, bundle_digest=content_digest(folder))
 
 
 def busybox(arch: str, tools: Tools) -> Path:
@@ -83,11 +92,3 @@ def busybox(arch: str, tools: Tools) -> Path:
         program.chmod(0o755)
 
     return tools.store.get_or_make("busybox", {"deb": package.parent.name}, extract) / "busybox"
-
-
-def _key(folder: Path, profile: TargetProfile) -> dict[str, object]:
-    """The bundle carries sampan itself, so its sums also stand for the code that rehearses."""
-    return {
-        "bundle": hashlib.sha256((folder / "SHA256SUMS").read_bytes()).hexdigest(),
-        "profile": hashlib.sha256(codec.to_json(profile).encode()).hexdigest(),
-    }

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sampan import i18n
 from sampan.errors import IncompatibleError, RehearsalError, SampanError
 from sampan.flow import stages
 from sampan.flow.artefacts import WorkFolder
 from sampan.flow.tools import Tools
-from sampan.spec.artefacts import AuditReport, BundleFolder, Package, Rehearsal
+from sampan.spec.artefacts import AuditReport, Package, Rehearsal
 from sampan.spec.codec import to_data as value_data
 from sampan.spec.plan import Plan
 from sampan.spec.target import TargetProfile
+from sampan.spec.weights import WeightsInfo
 
 T = TypeVar("T")
 
@@ -82,13 +82,20 @@ class _Voyage:
         profile = self._stage("survey", lambda: stages.survey(request.target))
         weights = self._stage("weights", lambda: stages.weights(request.weights, request.quantization, tools))
         plan = self._stage("plan", lambda: stages.plan(weights, profile, self._plan_options()))
-        work = self._open_work_folder(plan)
+        work = self._work_folder(plan)
+        with work.held():
+            return self._prove(work, profile, weights, plan)
+
+    def _prove(self, work: WorkFolder, profile: TargetProfile, weights: WeightsInfo, plan: Plan) -> Shipped:
+        """The stages that leave something in the work folder."""
+        request, tools = self._request, self._tools
+        self._open(work)
         engine = self._stage("build", lambda: stages.build(plan, tools))
         runtime = self._stage("runtime", lambda: stages.runtime(plan.arch, tools))
         wheels = self._stage("wheelhouse", lambda: stages.wheelhouse(runtime, tools))
         folder = self._stage(
             "bundle",
-            lambda: stages.assemble(plan, profile, weights, engine, runtime, wheels, work.path / "bundle", tools),
+            lambda: stages.assemble(plan, profile, weights, engine, runtime, wheels, work.bundles, tools),
         )
         path = Path(folder.path)
         audit = self._stage("audit", lambda: stages.audit([path], profile, tools, bundle=path))
@@ -102,18 +109,22 @@ class _Voyage:
     def _plan_options(self) -> dict[str, object]:
         return {**self._request.limits, "name": self._request.name, "release": self._request.release}
 
-    def _open_work_folder(self, plan: Plan) -> WorkFolder:
-        """Known only now, since the plan gives the name: write what the first stages found."""
+    def _work_folder(self, plan: Plan) -> WorkFolder:
+        """Known only now, since the plan gives the name."""
         request = self._request
-        self._work = WorkFolder(request.work or request.out / f"{plan.name}-{plan.release}.work")
+        return WorkFolder(request.work or request.out / f"{plan.name}-{plan.release}.work")
+
+    def _open(self, work: WorkFolder) -> None:
+        """Write what the first stages found; what an earlier run left of the later ones does not belong to it."""
+        work.forget_after("plan")
         for done in self._done:
-            self._work.save(done.stage, done.value)
-        return self._work
+            work.save(done.stage, done.value)
+        self._work = work
 
     def _rehearse(self, folder: Path, profile: TargetProfile, plan: Plan) -> Rehearsal:
         if self._request.rehearse:
             return stages.rehearse(folder, profile, plan, self._tools)
-        return Rehearsal("skipped", i18n.text("rehearse.not-wanted"), "-", profile.page_size, emulated=False)
+        return stages.not_rehearsed(folder, profile)
 
     def _stage(self, name: str, work: Callable[[], T]) -> T:
         started = time.monotonic()
@@ -152,15 +163,16 @@ def _refuse_failure(rehearsal: Rehearsal, work: WorkFolder) -> None:
         raise RehearsalError("rehearse.failed", reason=rehearsal.reason, report=str(work.file("rehearse")))
 
 
-def pack_work(work: Path, out: Path, tools: Tools) -> Package:
+def pack_work(work: Path, out: Path, tools: Tools, *, allow_findings: bool = False) -> Package:
     """Pack from a work folder's artefacts. Raises IncompatibleError, RehearsalError as ``ship`` does."""
     folder = WorkFolder(work)
     audit, rehearsal = folder.load("audit", AuditReport), folder.load("rehearse", Rehearsal)
-    _refuse_errors(audit, folder)
+    if not allow_findings:
+        _refuse_errors(audit, folder)
     _refuse_failure(rehearsal, folder)
-    bundle = folder.load("bundle", BundleFolder)
-    package = stages.pack(Path(bundle.path), rehearsal, audit, out, tools)
-    folder.save("pack", package)
+    with folder.held():
+        package = stages.pack(folder.bundle(), rehearsal, audit, out, tools)
+        folder.save("pack", package)
     return package
 
 

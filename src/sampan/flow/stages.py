@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from sampan.errors import UsageError
+from sampan.errors import UsageError, VerificationError
 from sampan.flow.tools import Tools
 from sampan.spec.artefacts import (
     AuditReport,
@@ -17,7 +18,7 @@ from sampan.spec.artefacts import (
     RuntimeTree,
     Wheelhouse,
 )
-from sampan.spec.plan import Plan
+from sampan.spec.plan import Plan, Reason
 from sampan.spec.target import GpuFacts, TargetProfile
 from sampan.spec.weights import WeightsInfo
 
@@ -115,7 +116,7 @@ def assemble(
 
     with resources.as_file(resources.files("sampan") / "data" / "target") as scripts:
         parts = BundleParts(made, profile, info, engine, tree, wheels, launcher(made.arch, tools), scripts)
-        folder = run(parts, out, progress=tools.progress)
+        folder = run(parts, out, private=(str(tools.store.root),), progress=tools.progress)
     return seal(Path(folder.path), None, progress=tools.progress)
 
 
@@ -127,10 +128,15 @@ def audit(
     ``private``: files outside of any bundle are served by the private runtime of that architecture.
     """
     from sampan.audit.audit import audit as run
+    from sampan.bundle import layout
+    from sampan.bundle.sums import content_digest
 
     served = Path(runtime(profile.arch, tools).path) if private else None
     cache = tools.store.scratch("audit", {"facts": 1})
-    return run(paths, profile, bundle=bundle, runtime=served, cache=cache, progress=tools.progress)
+    report = run(paths, profile, bundle=bundle, runtime=served, cache=cache, progress=tools.progress)
+    root = bundle or paths[0]
+    sealed = len(paths) == 1 and (root / layout.SUMS).is_file()
+    return replace(report, bundle_digest=content_digest(root)) if sealed else report
 
 
 def gpu(text: str) -> GpuFacts:
@@ -156,10 +162,36 @@ def rehearse(folder: Path, profile: TargetProfile, made: Plan, tools: Tools) -> 
     return rehearse_cached(folder, profile, made, tools)
 
 
+def not_rehearsed(folder: Path, profile: TargetProfile) -> Rehearsal:
+    """Where the user does not want one; the bundle says so."""
+    from sampan.bundle.sums import content_digest
+
+    unwanted = Rehearsal("skipped", Reason("rehearse.not-wanted"), "", profile.page_size, emulated=False)
+    return replace(unwanted, bundle_digest=content_digest(folder))
+
+
 def pack(folder: Path, rehearsal: Rehearsal | None, report: AuditReport | None, out: Path, tools: Tools) -> Package:
-    """Seal with what was proved, then write the tar."""
+    """Seal with what was proved, then write the tar.
+
+    Raises VerificationError where the folder is not the one that was sealed, audited and rehearsed.
+    """
     from sampan.bundle.pack import pack as run
     from sampan.bundle.seal import seal
 
+    _refuse_changed(folder, rehearsal, report)
     seal(folder, rehearsal, audit=report, progress=tools.progress)
     return run(folder, out, progress=tools.progress)
+
+
+def _refuse_changed(folder: Path, rehearsal: Rehearsal | None, report: AuditReport | None) -> None:
+    """Sealing vouches for what lies in the folder, so nothing may have changed since it was proved."""
+    from sampan.bundle.sums import content_digest
+    from sampan.bundle.verify import verify
+
+    problems = verify(folder)
+    if problems:
+        raise VerificationError("pack.changed", path=str(folder), count=len(problems), first=problems[0].message)
+    digest = content_digest(folder)
+    for stage, proved in (("audit", report), ("rehearse", rehearsal)):
+        if proved is not None and proved.bundle_digest != digest:
+            raise VerificationError("pack.other", path=str(folder), stage=stage)

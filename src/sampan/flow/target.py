@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sampan.install.job import Hands
     from sampan.install.model import Health
 
-PID_FILE = "sampan.pid"
-
 
 def bundle_root() -> Path:
     """The bundle that this command runs from: the launcher says so. Raises UsageError elsewhere."""
@@ -73,7 +71,7 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
         host=host,
         port=port or plan.port,
     )
-    with _pid_file(plan.name) as folder:
+    with _pid_file(plan.name, host, settings.port) as folder:
         run(replace(settings, run_folder=folder), say=say)
 
 
@@ -98,15 +96,17 @@ def run_folder(name: str) -> Path:
 
 
 @contextmanager
-def _pid_file(name: str) -> Iterator[Path]:
-    """A folder of our own, mode 0700, with the pid inside. A folder that is another's is refused."""
+def _pid_file(name: str, host: str, port: int) -> Iterator[Path]:
+    """A folder of our own, mode 0700, with pid, host and port inside. A folder that is another's is refused."""
+    from sampan.install.service import PID_FILE, Foreground, pid_text
+
     folder = run_folder(name)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
         if folder.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise ServiceError("gateway.run-folder", path=str(folder), detail="not a private folder of this user")
-        (folder / PID_FILE).write_text(f"{os.getpid()}\n", encoding="ascii")
+        (folder / PID_FILE).write_text(pid_text(Foreground(os.getpid(), host, port)), encoding="utf-8")
     except OSError as error:
         raise ServiceError("gateway.run-folder", path=str(folder), detail=str(error.strerror)) from error
     try:
@@ -127,12 +127,18 @@ def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
 
 
 def _own_url(bundle: Path) -> str:
-    """Where the service of this bundle listens: as it was installed, else as it was planned."""
+    """Where the service of this bundle listens: as it was installed, else as it was started, else as planned."""
+    from sampan.edge.process import ProcessRunner
+    from sampan.install.machine import Machine
     from sampan.install.model import probe_host
-    from sampan.install.service import find
+    from sampan.install.service import at, find, foreground
 
     found = find(bundle)
-    return f"http://{probe_host(found.host)}:{found.port}"
+    server = None if found.has_unit else foreground(Machine(ProcessRunner()), run_folder(found.name))
+    if server is not None:
+        found = at(found, server)
+    host = probe_host(found.host)
+    return f"http://[{host}]:{found.port}" if ":" in host else f"http://{host}:{found.port}"
 
 
 def probe_health(host: str, port: int) -> Health:

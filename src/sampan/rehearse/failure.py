@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sampan import i18n
 from sampan.rehearse.machine import Way
 from sampan.rehearse.steps import Record, Step, emulator_signal
+from sampan.spec.plan import Reason
 
 _TIMEOUT_KILL = "143"  # BusyBox's timeout ends the command with SIGTERM
 _LAST_WORDS = 3
@@ -22,9 +23,14 @@ class Failure:
     values: tuple[tuple[str, str], ...] = ()
 
     @property
+    def reason(self) -> Reason:
+        """The catalogue's whole key with the values."""
+        return Reason(f"rehearse.fail.{self.key}", self.values)
+
+    @property
     def text(self) -> str:
         """In the language in force."""
-        return i18n.text(f"rehearse.fail.{self.key}", **dict(self.values))
+        return i18n.text(self.reason.key, **dict(self.values))
 
 
 def outcome(step: Step) -> str:

@@ -12,7 +12,7 @@ from sampan.rehearse.machine import MachineFacts, Refusal, Way
 from sampan.rehearse.script import Limits, Sandbox
 from sampan.rehearse.steps import Line, Record
 from sampan.spec.artefacts import Rehearsal, Timing
-from sampan.spec.plan import Plan
+from sampan.spec.plan import Plan, Reason
 from sampan.spec.ports import Progress, Runner, Task
 from sampan.spec.target import TargetProfile
 
@@ -59,8 +59,8 @@ def rehearse(
 
 def skipped(refusal: Refusal, profile: TargetProfile) -> Rehearsal:
     """No rehearsal, and how to get one."""
-    reason = i18n.text(f"rehearse.skip.{refusal.key}", **dict(refusal.values))
-    return Rehearsal("skipped", reason, "", profile.page_size, False)
+    why = Reason(f"rehearse.skip.{refusal.key}", refusal.values)
+    return Rehearsal("skipped", why, "", profile.page_size, False)
 
 
 def conclude(record: Record, profile: TargetProfile, plan: Plan, box: Sandbox) -> Rehearsal:
@@ -72,7 +72,7 @@ def conclude(record: Record, profile: TargetProfile, plan: Plan, box: Sandbox) -
     cpu = box.way.cpu
     return Rehearsal(
         status="failed" if judged.failure else "passed",
-        reason=judged.failure.text if judged.failure else "",
+        why=judged.failure.reason if judged.failure else None,
         cpu_model=cpu.name,
         page_size=_page_size(record, profile),
         emulated=cpu.emulated,

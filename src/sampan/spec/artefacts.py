@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sampan import i18n
+from sampan.spec.plan import Reason
+
 
 @dataclass(frozen=True)
 class EngineVariant:
@@ -109,7 +112,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """All findings of one audit, worst first, and how many files were read."""
+    """All findings of one audit, worst first, and how many files were read.
+
+    ``bundle_digest`` names a bundle's contents that were audited, empty for anything else.
+    """
 
     SCHEMA: ClassVar[str] = "sampan/audit/1"
 
@@ -118,6 +124,7 @@ class AuditReport:
     files: int
     elf_files: int
     findings: tuple[Finding, ...]
+    bundle_digest: str = ""
 
     @property
     def errors(self) -> int:
@@ -144,18 +151,27 @@ class Timing:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Whether the bundle proved itself. ``status``: passed, failed or skipped (``reason`` says why)."""
+    """Whether the bundle proved itself. ``status``: passed, failed or skipped (``why`` says why).
+
+    ``bundle_digest`` names the contents that were rehearsed (see ``bundle.sums.content_digest``).
+    """
 
     SCHEMA: ClassVar[str] = "sampan/rehearsal/1"
 
     status: str
-    reason: str
+    why: Reason | None
     cpu_model: str
     page_size: int
     emulated: bool
     checks: tuple[Check, ...] = ()
     timings: tuple[Timing, ...] = ()
     transcript: str = ""
+    bundle_digest: str = ""
+
+    @property
+    def reason(self) -> str:
+        """``why`` as a sentence in the language in force; empty where there is nothing to say."""
+        return i18n.text(self.why.key, **dict(self.why.values)) if self.why else ""
 
 
 @dataclass(frozen=True)

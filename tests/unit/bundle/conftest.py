@@ -24,7 +24,7 @@ from sampan.spec.plan import EngineSettings, Plan, Variant
 from sampan.spec.target import CpuFacts, OsFacts, TargetProfile
 from sampan.spec.weights import WeightsInfo
 
-PASSED = Rehearsal(status="passed", reason="", cpu_model="cortex-a76", page_size=65536, emulated=True)
+PASSED = Rehearsal(status="passed", why=None, cpu_model="cortex-a76", page_size=65536, emulated=True)
 
 
 def put(path: Path, data: bytes, mode: int = 0o644) -> Path:

@@ -22,6 +22,7 @@ from sampan.bundle.seal import seal
 from sampan.bundle.verify import verify
 from sampan.errors import BadInputError, ExitCode, VerificationError
 from sampan.spec.artefacts import AuditReport, Check, Finding, Rehearsal, Timing
+from sampan.spec.plan import Reason
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
@@ -172,13 +173,25 @@ def test_the_rehearsal_text_has_checks_and_transcript(sealed: Path, passed: Rehe
     assert "$ ./start.sh" in text
 
 
-@pytest.mark.parametrize("rehearsal", [None, Rehearsal("skipped", "no qemu here", "", 4096, False)])
+@pytest.mark.parametrize("rehearsal", [None, Rehearsal("skipped", Reason("rehearse.not-wanted"), "", 4096, False)])
 def test_a_missing_rehearsal_is_said_in_both_languages(sealed: Path, rehearsal: Rehearsal | None) -> None:
     seal(sealed, rehearsal)
     text = (sealed / layout.REHEARSAL).read_text()
     assert "was not rehearsed" in text
     assert "未经演练" in text
-    assert ("no qemu here" in text) == (rehearsal is not None)
+    assert ("--no-rehearse" in text) == (rehearsal is not None)
+
+
+def test_the_rehearsal_text_does_not_depend_on_the_language_in_force(sealed: Path) -> None:
+    texts = set()
+    for language in i18n.LANGUAGES:
+        i18n.use(language)
+        try:
+            seal(sealed, Rehearsal("skipped", Reason("rehearse.not-wanted"), "", 4096, False))
+        finally:
+            i18n.use("en")
+        texts.add((sealed / layout.REHEARSAL).read_text())
+    assert len(texts) == 1
 
 
 def test_changed_weights_are_found_at_sealing(parts: BundleParts, tmp_path: Path) -> None:

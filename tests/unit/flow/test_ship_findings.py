@@ -39,6 +39,7 @@ def packed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[AuditReport]
         "runtime": lambda *_: None,
         "wheelhouse": lambda *_: None,
         "assemble": lambda *_: bundle,
+        "not_rehearsed": lambda *_: Rehearsal("skipped", None, "", 65536, False),
         "pack": pack,
     }
     for name, fake in fakes.items():

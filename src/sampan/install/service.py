@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sampan.errors import ServiceError, UsageError
@@ -20,6 +20,7 @@ from sampan.install.model import (
 
 PID_FILE = "sampan.pid"  # in the run folder of a foreground server
 _END_SECONDS = 60.0
+_LAST_PORT = 65535
 _UNKNOWN = ("", "n/a", "[not set]")
 
 
@@ -65,9 +66,12 @@ def _of(record: Installed) -> Found:
 
 def status(found: Found, machine: Machine, health: HealthProbe, run_folder: Path) -> ServiceStatus:
     """How it stands. ``run_folder`` is where a foreground server of this bundle keeps its pid file."""
+    server = None if found.has_unit else foreground(machine, run_folder)
+    if server is not None:
+        found = at(found, server)
     asked = health(probe_host(found.host), found.port)
     unit = machine.unit(unit_name(found.name)) if found.has_unit else {}
-    pid = number(unit, "MainPID") if found.has_unit else foreground_pid(machine, run_folder)
+    pid = number(unit, "MainPID") if found.has_unit else server and server.pid
     record = found.record
     return ServiceStatus(
         name=found.name,
@@ -126,13 +130,42 @@ def _systemctl(machine: Machine, verb: str, found: Found) -> None:
         raise ServiceError("install.command", command=f"systemctl {verb} {unit}", code=done.returncode, output=output)
 
 
-def foreground_pid(machine: Machine, run_folder: Path) -> int | None:
-    """The process that the pid file names, if it still is a sampan server."""
+@dataclass(frozen=True)
+class Foreground:
+    """A running foreground server; ``host`` and ``port`` None where its pid file does not say."""
+
+    pid: int
+    host: str | None = None
+    port: int | None = None
+
+
+def pid_text(server: Foreground) -> str:
+    """What stands in the pid file: process, host and port, a line each."""
+    return f"{server.pid}\n{server.host}\n{server.port}\n"
+
+
+def foreground(machine: Machine, run_folder: Path) -> Foreground | None:
+    """The server that the pid file names, if that process still is a sampan server."""
     try:
-        text = (run_folder / PID_FILE).read_text(encoding="ascii").strip()
+        lines = (run_folder / PID_FILE).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return None
-    if not text.isdecimal() or not machine.alive(int(text)):
+    pid, host, port = (*(line.strip() for line in lines[:3]), "", "", "")[:3]
+    if not pid.isdecimal() or not machine.alive(int(pid)):
         return None
-    words = machine.read(f"proc/{text}/cmdline").split("\0")
-    return int(text) if "serve" in words and any("sampan" in word for word in words) else None
+    words = machine.read(f"proc/{pid}/cmdline").split("\0")
+    if "serve" not in words or not any("sampan" in word for word in words):
+        return None
+    known = bool(host) and port.isdecimal() and 0 < int(port) <= _LAST_PORT
+    return Foreground(int(pid), host, int(port)) if known else Foreground(int(pid))
+
+
+def foreground_pid(machine: Machine, run_folder: Path) -> int | None:
+    """The process that the pid file names, if it still is a sampan server."""
+    server = foreground(machine, run_folder)
+    return server.pid if server else None
+
+
+def at(found: Found, server: Foreground) -> Found:
+    """The service, where its foreground server really listens."""
+    return replace(found, host=server.host or found.host, port=server.port or found.port)

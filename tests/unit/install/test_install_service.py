@@ -115,6 +115,35 @@ def test_a_foreground_server_is_found_and_ended(bundle: Path, foreground: tuple[
     assert not service.stop(found, machine, folder)
 
 
+def test_a_foreground_server_is_asked_where_it_listens(bundle: Path, foreground: tuple[Path, Machine, int]) -> None:
+    folder, machine, pid = foreground
+    (folder / "sampan.pid").write_text(service.pid_text(service.Foreground(pid, "0.0.0.0", 8181)))
+    status = service.status(service.find(bundle), machine, healthy, folder)
+    assert (status.pid, status.host, status.port) == (pid, "0.0.0.0", 8181)
+    assert status.health_detail == "127.0.0.1:8181"
+    assert service.stop(service.find(bundle), machine, folder)
+    after = service.status(service.find(bundle), machine, healthy, folder)
+    assert (after.pid, after.port) == (None, service.find(bundle).port), "the file of a dead process says nothing"
+
+
+@pytest.mark.parametrize("rest", ["", "\n127.0.0.1", "\n127.0.0.1\n0", "\n127.0.0.1\n70000", "\n\n8181", "\nx\nport"])
+def test_a_pid_file_without_a_port_leaves_the_planned_one(
+    bundle: Path, foreground: tuple[Path, Machine, int], rest: str
+) -> None:
+    folder, machine, pid = foreground
+    (folder / "sampan.pid").write_text(f"{pid}{rest}")
+    found = service.find(bundle)
+    status = service.status(found, machine, healthy, folder)
+    assert (status.pid, status.host, status.port) == (pid, found.host, found.port)
+
+
+def test_an_installed_unit_is_asked_at_its_own_port(installed: Target, foreground: tuple[Path, Machine, int]) -> None:
+    folder, _, pid = foreground
+    (folder / "sampan.pid").write_text(service.pid_text(service.Foreground(pid, "127.0.0.1", 8181)))
+    found = service.find(installed.prefix / "current")
+    assert service.status(found, Machine(installed.systemd, installed.root), healthy, folder).port == 9100
+
+
 @pytest.mark.parametrize("text", ["", "1", "99999999", "-1", "no number"])
 def test_a_pid_file_that_names_another_process_harms_nobody(
     bundle: Path, foreground: tuple[Path, Machine, int], text: str

@@ -1,0 +1,52 @@
+"""The bundle's own commands: which server they ask, and what a damaged bundle is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.install.conftest import make_bundle, make_plan
+
+from sampan.flow import target
+from sampan.install import service
+
+
+@pytest.fixture(autouse=True)
+def _run_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run").mkdir(mode=0o700)
+    monkeypatch.delenv("RUNTIME_DIRECTORY", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[int]:
+    """The pid of a process that looks like `sampan serve`."""
+    script = tmp_path / "sampan"
+    script.write_text("#!/bin/sh\nexec 3<&0\nread -r never <&3\n")
+    process = subprocess.Popen(["/bin/sh", str(script), "serve"], stdin=subprocess.PIPE)
+    yield process.pid
+    process.kill()
+    process.communicate()
+
+
+def test_a_server_writes_down_where_it_listens_and_takes_it_away() -> None:
+    with target._pid_file("mini", "127.0.0.1", 8181) as folder:
+        text = (folder / service.PID_FILE).read_text()
+        assert text == f"{os.getpid()}\n127.0.0.1\n8181\n"
+    assert not (folder / service.PID_FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [("127.0.0.1", "http://127.0.0.1:8181"), ("0.0.0.0", "http://127.0.0.1:8181"), ("::", "http://[::1]:8181")],
+)
+def test_the_selftest_asks_the_server_that_runs(tmp_path: Path, server: int, host: str, url: str) -> None:
+    bundle = make_bundle(tmp_path / "other-7", make_plan("other", 7))
+    folder = target.run_folder("other")
+    folder.mkdir(mode=0o700, parents=True)
+    planned = target._own_url(bundle)
+    (folder / service.PID_FILE).write_text(service.pid_text(service.Foreground(server, host, 8181)))
+    assert (planned, target._own_url(bundle)) == (f"http://127.0.0.1:{make_plan().port}", url)

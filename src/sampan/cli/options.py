@@ -10,6 +10,8 @@ import typer
 
 from sampan import i18n
 from sampan.cli.output import handled, use_json
+from sampan.errors import UsageError
+from sampan.plan import options as plan_options
 
 if TYPE_CHECKING:
     from sampan.spec.artefacts import AuditReport
@@ -31,20 +33,66 @@ def target_names(incomplete: str) -> list[str]:
     return [name for name in (*known.names(), "this") if name.startswith(incomplete)]
 
 
+def within(option: str, lowest: int, highest: int) -> Callable[[int | None], int | None]:
+    """A check of an option's number. Raises UsageError that names both bounds."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and not lowest <= value <= highest:
+            raise UsageError("cli.bound", option=option, value=value, lowest=lowest, highest=highest)
+        return value
+
+    return check
+
+
+def filled(option: str) -> Callable[[str | None], str | None]:
+    """A check that an option has a value. Raises UsageError for an empty one."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise UsageError("cli.empty", option=option)
+        return value
+
+    return check
+
+
 Json = Annotated[bool, typer.Option("--json", help=i18n.text("cli.opt.json"), callback=_json, is_eager=True)]
 Target = Annotated[
     str,
-    typer.Option("--target", "-t", help=i18n.text("cli.opt.target"), autocompletion=target_names, metavar="T"),
+    typer.Option(
+        "--target",
+        "-t",
+        help=i18n.text("cli.opt.target"),
+        autocompletion=target_names,
+        metavar="T",
+        callback=filled("--target"),
+    ),
 ]
-Weights = Annotated[str, typer.Option("--weights", "-w", help=i18n.text("cli.opt.weights"), metavar="W")]
+Weights = Annotated[
+    str, typer.Option("--weights", "-w", help=i18n.text("cli.opt.weights"), metavar="W", callback=filled("--weights"))
+]
 Quantization = Annotated[str, typer.Option("--quant", "--quantization", help=i18n.text("cli.opt.quant"))]
-Name = Annotated[str | None, typer.Option("--name", "-n", help=i18n.text("cli.opt.name"))]
-Release = Annotated[int, typer.Option("--release", min=1, help=i18n.text("cli.opt.release"))]
+Name = Annotated[str | None, typer.Option("--name", "-n", help=i18n.text("cli.opt.name"), callback=filled("--name"))]
+Release = Annotated[
+    int,
+    typer.Option(
+        "--release", help=i18n.text("cli.opt.release"), callback=within("--release", 1, plan_options.RELEASE_MOST)
+    ),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help=i18n.text("cli.opt.out"), file_okay=False)]
 SaveTo = Annotated[Path | None, typer.Option("--out", "-o", help=i18n.text("cli.opt.save"))]
 Memory = Annotated[str | None, typer.Option("--memory", help=i18n.text("cli.opt.memory"))]
-Cores = Annotated[int | None, typer.Option("--cores", min=1, help=i18n.text("cli.opt.cores"))]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help=i18n.text("cli.opt.concurrency"))]
+Cores = Annotated[
+    int | None,
+    typer.Option("--cores", help=i18n.text("cli.opt.cores"), callback=within("--cores", 1, plan_options.CORES_MOST)),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        help=i18n.text("cli.opt.concurrency"),
+        callback=within("--concurrency", 1, plan_options.SLOTS_MOST),
+    ),
+]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help=i18n.text("cli.opt.max-tokens"))]
 Port = Annotated[int, typer.Option("--port", min=1, max=65535, help=i18n.text("cli.opt.port"))]
 
@@ -69,15 +117,22 @@ def limits(
     memory: str | None, cores: int | None, concurrency: int | None, max_tokens: int | None, port: int
 ) -> dict[str, int | None]:
     """The plan's options that ``ship`` and ``plan`` share, by PlanOptions' names. Raises UsageError."""
-    from sampan.cli.sizes import parse_size
-
     return {
-        "memory_bytes": parse_size(memory) if memory else None,
+        "memory_bytes": None if memory is None else _memory(memory),
         "cores": cores,
         "concurrency": concurrency,
         "max_tokens": max_tokens,
         "port": port,
     }
+
+
+def _memory(text: str) -> int:
+    from sampan.cli.sizes import parse_size
+
+    size = parse_size(text)
+    if not plan_options.MEMORY_LEAST <= size <= plan_options.MEMORY_MOST:
+        raise UsageError("cli.bound", option="--memory", value=text, lowest="16M", highest="64T")
+    return size
 
 
 def audit_counts(report: AuditReport) -> dict[str, int]:

@@ -17,7 +17,15 @@ def register(app: typer.Typer) -> None:
 
 def rehearse(
     bundle: Path = typer.Argument(..., help=i18n.text("cli.opt.bundle"), metavar="BUNDLE"),
-    target: str | None = typer.Option(None, "--target", "-t", help=i18n.text("cli.opt.rehearse-target")),
+    target: str | None = typer.Option(
+        None,
+        "--target",
+        "-t",
+        help=i18n.text("cli.opt.rehearse-target"),
+        autocompletion=options.target_names,
+        metavar="T",
+        callback=options.filled("--target"),
+    ),
     out: options.SaveTo = None,
     json: options.Json = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from sampan.errors import UsageError
@@ -13,7 +14,7 @@ _FORM = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 def parse_size(text: str) -> int:
     """Bytes of ``14G``, ``512M``, ``1.5GiB``; units are powers of 1024, as systemd's. Raises UsageError."""
     match = _FORM.fullmatch(text.strip())
-    if not match or not float(match[1]):
+    if not match or not 0 < float(match[1]) < math.inf:
         raise UsageError("cli.size", text=text)
     return int(float(match[1]) * _UNITS[match[2].upper()])
 

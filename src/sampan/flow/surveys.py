@@ -41,6 +41,7 @@ def remote(target: str, way: Way) -> TargetProfile:
     from sampan.edge import ssh
     from sampan.survey import pasted as reader
     from sampan.survey import script
+    from sampan.survey.resolve import name_of_host
 
     address = ssh.parse(target)
     settings = ssh.SshSettings(
@@ -50,7 +51,7 @@ def remote(target: str, way: Way) -> TargetProfile:
         connect_seconds=way.seconds,
     )
     output = ssh.run_script(address, script.text(), settings)
-    return reader.profile(output, name=address.host, where=str(address))
+    return reader.profile(output, name=name_of_host(address.host), where=str(address))
 
 
 def here() -> TargetProfile:

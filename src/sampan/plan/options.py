@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What makes sense at all, far from any real limit: beyond it a number is a slip of the pen.
+SLOTS_MOST = 256  # llama-server's own bound of --parallel (LLAMA_MAX_SEQ, llama-cparams.h)
+CORES_MOST = 4096
+MEMORY_LEAST = 16 << 20  # bytes
+MEMORY_MOST = 64 << 40
+RELEASE_MOST = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class PlanOptions:

@@ -24,7 +24,7 @@ def make_plan(weights: WeightsInfo, profile: TargetProfile, options: PlanOptions
     ``variant.none``, ``plan.memory`` with what would make it fit).
     """
     options = options or PlanOptions()
-    name = names.check(options.name) if options.name else names.default(weights.name, profile.name)
+    name = names.check(options.name) if options.name is not None else names.default(weights.name, profile.name)
     variants = runnable(profile.arch, profile.cpu.features, features_known=profile.cpu.features_known)
     available = available_memory(profile, options)
     settings, rows = _fit(weights, profile, options, available)

@@ -81,7 +81,7 @@ def from_json(kind: type[T], text: str, *, where: str) -> T:
     """Parse JSON text into a spec value. Raises BadInputError."""
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInputError("artefact.json", path=where, detail=str(error)) from error
     return from_data(kind, data, where=where)
 
@@ -92,6 +92,10 @@ def load(kind: type[T], path: Path) -> T:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise BadInputError("file.missing", path=str(path)) from error
-    except (OSError, UnicodeDecodeError) as error:
+    except IsADirectoryError as error:
+        raise BadInputError("artefact.folder", path=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise BadInputError("artefact.binary", path=str(path)) from error
+    except OSError as error:
         raise BadInputError("file.unreadable", path=str(path), detail=str(error)) from error
     return from_json(kind, text, where=str(path))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 
-from sampan.errors import UsageError
+from sampan.errors import BadInputError, UsageError
 from sampan.spec import codec
 from sampan.spec.target import TargetProfile
 from sampan.survey import known
 from sampan.survey.machine import survey_this
 
 THIS = "this"
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)  # bytes; what Linux kernels are built for
 
 
 def resolve(target: str) -> TargetProfile:
@@ -24,8 +27,25 @@ def resolve(target: str) -> TargetProfile:
     if target in known.names():
         return known.load(target)
     if target.endswith(".json") or "/" in target:
-        return codec.load(TargetProfile, Path(target))
+        return load_file(Path(target))
     raise UsageError("target.unknown", target=target, known=", ".join(closest(target)))
+
+
+def load_file(path: Path) -> TargetProfile:
+    """A profile that somebody may have written by hand. Raises BadInputError that names file and field."""
+    profile = codec.load(TargetProfile, path)
+    if not _NAME.fullmatch(profile.name):
+        detail = f"name “{profile.name}”: [a-z0-9][a-z0-9._-]*"
+        raise BadInputError("artefact.fields", path=str(path), detail=detail)
+    if profile.page_size not in _PAGE_SIZES:
+        detail = f"page_size {profile.page_size}: {', '.join(map(str, _PAGE_SIZES))}"
+        raise BadInputError("artefact.fields", path=str(path), detail=detail)
+    return profile
+
+
+def name_of_host(host: str) -> str:
+    """A profile's name for a host's name or address."""
+    return re.sub(r"[^a-z0-9._-]+", "-", host.lower()).strip("._-") or "host"
 
 
 def closest(target: str) -> tuple[str, ...]:

@@ -86,4 +86,4 @@ def test_a_missing_or_unreadable_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b"\xff\xfe")
     with pytest.raises(BadInputError) as caught:
         codec.load(Package, tmp_path / "latin.json")
-    assert caught.value.key == "file.unreadable"
+    assert caught.value.key == "artefact.binary"

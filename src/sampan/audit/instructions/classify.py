@@ -63,8 +63,12 @@ class Classifier:
                 finds: Iterable[Find] = self.finder.each(*self.code.functions.range(index))
             else:
                 finds = self.hits[index]
-            for find in finds:
-                reached, root = self._class(find, self._body(index), excuses.get(index, ""), begun.get(index, ()))
+            found = tuple(finds)
+            excuse = excuses.get(index, "")
+            tested = _tested(self._body(index), found)
+            for find in found:
+                own = excuse or (TEST if tested.issuperset(find.features) else "")
+                reached, root = self._class(find, self._body(index), own, begun.get(index, ()))
                 self._count(reached, find, root)
         return tuple(self._use(*key, one) for key, one in sorted(self.tally.items()))
 
@@ -132,6 +136,13 @@ class Classifier:
             function=self.code.functions.name(one.first),
             root=one.root,
         )
+
+
+def _tested(body: Body, finds: Iterable[Find]) -> frozenset[str]:
+    """Features that the function itself guards somewhere: its other uses are behind the same test too, often by way
+    of a variable that no analysis of branches sees (a loop that is entered only after the test)."""
+    guarded = (find for find in finds if _block_of(body, find.address) in body.guarded)
+    return frozenset(feature for find in guarded for feature in find.features)
 
 
 def _block_of(body: Body, address: int) -> int | None:

@@ -2,6 +2,8 @@
 
 A fact is text; numbers and versions are compared part by part. An unknown fact makes a condition unknown, never
 true or false. The word on the right may be a placeholder, ``{version}``, of the text that was matched.
+
+What the matched text says itself, a group of the pattern, goes before a fact of the same name.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def _one(condition: str, facts: Facts, values: Mapping[str, str]) -> bool | None
     name, operator, wanted = match.groups()
     if wanted.startswith("{"):
         wanted = values.get(wanted.strip("{}"), "")
-    known = facts[name].value if name in facts else values.get(name)
+    known = values.get(name) or (facts[name].value if name in facts else None)
     if known is None or not wanted:
         return None
     if operator in _ORDER:
@@ -80,7 +82,9 @@ def compare(left: str, right: str) -> int:
 
 
 def number(text: str) -> tuple[int, ...]:
-    """All numbers in a text: ``3.4.25`` -> (3, 4, 25), without final zeros."""
+    """All numbers in a text: ``3.4.25`` -> (3, 4, 25), without final zeros; ``unlimited`` is above all."""
+    if text == "unlimited":
+        return (1 << 64,)
     parts = [int(part[:12]) for part in _NUMBER.findall(text)]
     while parts and parts[-1] == 0:
         parts.pop()

@@ -32,7 +32,32 @@ def of_profile(profile: TargetProfile, where: str) -> dict[str, Fact]:
         "compute_capability": gpu.compute_capability if gpu else None,
         "driver": gpu.driver if gpu else None,
     }
+    told.update(_security(profile))
+    told.update(_places(profile))
     return {name: Fact(str(value), where) for name, value in told.items() if value is not None}
+
+
+def _security(profile: TargetProfile) -> dict[str, object | None]:
+    """What may refuse a program, and limits; in the words of conditions."""
+    security, limits = profile.security, profile.limits
+    running = {"running": "active", "installed": "absent"}
+    return {
+        "selinux": security.selinux,
+        "kysec": None if security.kysec == "present" else security.kysec,
+        "fapolicyd": running.get(security.fapolicyd or "", security.fapolicyd),
+        "memlock": _limit(limits.memlock),
+        "nofile": _limit(limits.nofile),
+    }
+
+
+def _limit(count: int | None) -> str | None:
+    return None if count is None else "unlimited" if count < 0 else str(count)
+
+
+def _places(profile: TargetProfile) -> dict[str, object | None]:
+    """Whether /opt and /tmp allow execution, where the survey looked at them."""
+    noexec = {disk.path: "yes" if disk.noexec else "no" for disk in profile.disks}
+    return {"noexec_prefix": noexec.get("/opt"), "noexec_tmp": noexec.get("/tmp")}  # noqa: S108  (looked up)
 
 
 def _mib(count: int | None) -> int | None:

@@ -24,7 +24,7 @@ from sampan.spec.ports import Runner
 HealthProbe = Callable[[str, int, bool], str]
 
 _SBIN = "/usr/sbin:/usr/bin:/sbin:/bin"  # a plain `su` leaves sbin out of PATH
-_OURS = re.compile(r"llama-server|sampan|python3")
+_OURS = re.compile(r"llama-server|sampan|\bld\.so\b")  # the private Python runs under its own loader
 _UNIT = "ActiveState,Result,ExecMainStatus,NRestarts,MainPID,ControlGroup"
 _PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _TAIL = 1 << 20

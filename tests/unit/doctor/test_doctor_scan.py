@@ -120,6 +120,8 @@ def test_versions_are_compared_part_by_part(left: str, right: str, order: int) -
         (["features lacks asimd"], False),
         (["cpu contains kunpeng"], True),
         (["page_size = {wanted}"], True),
+        (["nproc > 16384"], False),  # the text's own number goes before the machine's
+        (["memlock < 65536"], False),
     ],
 )
 def test_conditions_are_true_false_or_unknown(conditions: list[str], verdict: bool | None) -> None:
@@ -127,8 +129,10 @@ def test_conditions_are_true_false_or_unknown(conditions: list[str], verdict: bo
         "page_size": Fact("65536", "x"),
         "features": Fact("fp asimd asimddp", "x"),
         "cpu": Fact("Kunpeng 920", "x"),
+        "nproc": Fact("unlimited", "x"),
+        "memlock": Fact("unlimited", "x"),
     }
-    assert holds(conditions, known, {"wanted": "65536"}) is verdict
+    assert holds(conditions, known, {"wanted": "65536", "nproc": "4096"}) is verdict
 
 
 class Tools:

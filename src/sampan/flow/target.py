@@ -42,7 +42,7 @@ def read_golden(bundle: Path) -> GoldenSet | None:
 
 
 def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], None]) -> None:
-    """Serve the bundle's model until SIGTERM. Raises IncompatibleError (no variant fits), ServiceError."""
+    """Serve until SIGTERM. Raises IncompatibleError (no variant fits), BadInputError (a part lacks), ServiceError."""
     from sampan.gateway.serve import serve as run
     from sampan.gateway.settings import ServedModel, ServeSettings
     from sampan.plan import threads, variants
@@ -50,7 +50,9 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
     from sampan.survey.machine import survey_this
 
     plan = read_plan(bundle)
+    _need(bundle, bundle / "weights" / "weights.json")
     info = codec.load(WeightsInfo, bundle / "weights" / "weights.json")
+    _need(bundle, bundle / info.path)
     here = survey_this()
     variant = variants.choose(_carried(bundle, plan), features.current())
     count = threads.resolve(
@@ -76,8 +78,17 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
 
 
 def _carried(bundle: Path, plan: Plan) -> tuple[Variant, ...]:
-    """The planned variants that the bundle really has."""
-    return tuple(variant for variant in plan.variants if _executable(bundle, plan, variant).is_file())
+    """The planned variants that the bundle really has. Raises BadInputError where it has none."""
+    found = tuple(variant for variant in plan.variants if _executable(bundle, plan, variant).is_file())
+    if not found:
+        raise BadInputError("target.incomplete", path=str(bundle / "engine" / plan.engine), bundle=str(bundle))
+    return found
+
+
+def _need(bundle: Path, path: Path) -> None:
+    """Raises BadInputError where a part of the bundle is not there."""
+    if not path.is_file():
+        raise BadInputError("target.incomplete", path=str(path), bundle=str(bundle))
 
 
 def _executable(bundle: Path, plan: Plan, variant: Variant) -> Path:

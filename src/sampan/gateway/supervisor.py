@@ -52,6 +52,7 @@ class Supervisor:
         self._probe = probe
         self._pace = pace
         self._child: Child | None = None
+        self._refusal: OSError | None = None  # why the last child could not even be started
         self._task: asyncio.Task[None] | None = None
         self._settled: asyncio.Future[None] | None = None
 
@@ -100,8 +101,7 @@ class Supervisor:
             end = await self._one_life()
             if self._settled is not None and not self._settled.done():
                 self.state = EngineState.FAILED
-                error = ServiceError("gateway.engine-failed", variant=self._name, end=end, tail=_shown(self._child))
-                self._settled.set_exception(error)
+                self._settled.set_exception(self._failure(end))
                 return
             if time.monotonic() - began >= self._pace.steady:
                 back_off = self._pace.first_back_off
@@ -111,11 +111,21 @@ class Supervisor:
             back_off = min(back_off * 2, self._pace.longest_back_off)
             self.restarts += 1
 
+    def _failure(self, end: str) -> ServiceError:
+        """Why the first child was never ready."""
+        refusal = self._refusal
+        if refusal is not None and refusal.filename:  # exec failed; a fork that fails for memory names no file
+            detail = refusal.strerror or end
+            return ServiceError("gateway.engine-not-run", path=str(refusal.filename), detail=detail)
+        tail = _shown(self._child) or "    -"
+        return ServiceError("gateway.engine-failed", variant=self._name, end=end, tail=tail)
+
     async def _one_life(self) -> str:
         """From start to end of one child; how it ended."""
         try:
             child = self._child = self._spawn()
         except OSError as error:
+            self._refusal = error
             return str(error)
         watch = asyncio.create_task(self._watch_until_ready(child))
         try:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.models import MINILM
 from tests.unit.install.conftest import make_bundle, make_plan
 
+from sampan.errors import BadInputError, ExitCode
 from sampan.flow import target
 from sampan.install import service
+from sampan.spec import codec
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +55,21 @@ def test_the_selftest_asks_the_server_that_runs(tmp_path: Path, server: int, hos
     planned = target._own_url(bundle)
     (folder / service.PID_FILE).write_text(service.pid_text(service.Foreground(server, host, 8181)))
     assert (planned, target._own_url(bundle)) == (f"http://127.0.0.1:{make_plan().port}", url)
+
+
+@pytest.mark.parametrize("missing", ["weights/weights.json", "weights/tiny.gguf", "engine/llama.cpp"])
+def test_a_bundle_with_a_part_missing_starts_nothing_and_names_it(tmp_path: Path, missing: str) -> None:
+    bundle = make_bundle(tmp_path / "mini-1", make_plan())
+    program = bundle / "engine/llama.cpp/any/llama-server"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    (bundle / "weights/tiny.gguf").touch()
+    (bundle / "weights/weights.json").write_text(codec.to_json(replace(MINILM, path="weights/tiny.gguf")))
+    shutil.move(bundle / missing, tmp_path / "gone")
+    said: list[str] = []
+    with pytest.raises(BadInputError) as caught:
+        target.serve(bundle, host="127.0.0.1", port=1, say=said.append)
+    assert (caught.value.key, caught.value.exit_code) == ("target.incomplete", ExitCode.BAD_INPUT)
+    assert str(bundle / missing) in caught.value.message
+    assert "sha256sum -c SHA256SUMS" in caught.value.hint
+    assert said == []

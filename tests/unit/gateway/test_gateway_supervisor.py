@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -140,6 +141,38 @@ async def test_an_engine_that_never_was_ready_fails_with_its_last_lines(
     assert supervisor.state is EngineState.FAILED
     await supervisor.stop()
     assert supervisor.state is EngineState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "detail"),
+    [(b"\x7fELF cut short", 0o755, "Exec format error"), (b"#!/bin/sh\n", 0o644, "Permission denied")],
+)
+async def test_a_program_that_cannot_be_run_is_named(tmp_path: Path, content: bytes, mode: int, detail: str) -> None:
+    program = tmp_path / "llama-server"
+    program.write_bytes(content)
+    program.chmod(mode)
+    supervisor = Supervisor("armv8.0", lambda: Child((str(program),), ENVIRON), always_ready, FAST)
+    supervisor.start()
+    with pytest.raises(ServiceError) as caught:
+        await supervisor.wait_ready(3)
+    await supervisor.stop()
+    assert caught.value.key == "gateway.engine-not-run"
+    assert caught.value.message == f"The engine's program {program} cannot be run: {detail}."
+    for part in ("noexec", "sha256sum -c SHA256SUMS", "tar xf"):
+        assert part in caught.value.hint
+
+
+async def test_a_process_that_cannot_be_forked_is_no_damaged_file() -> None:
+    def spawn() -> Child:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    supervisor = Supervisor("armv8.0", spawn, always_ready, FAST)
+    supervisor.start()
+    with pytest.raises(ServiceError, match="Cannot allocate memory") as caught:
+        await supervisor.wait_ready(3)
+    await supervisor.stop()
+    assert caught.value.key == "gateway.engine-failed"
+    assert caught.value.message.endswith("\n    -"), "no heading without lines"
 
 
 async def test_an_illegal_instruction_is_named_at_start(supervise: Callable[[str], Supervisor]) -> None:

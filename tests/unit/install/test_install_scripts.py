@@ -99,6 +99,21 @@ def test_a_changed_file_is_refused_before_anything_runs(shell: list[str], folder
     assert "<install>" not in done.stdout
 
 
+@pytest.mark.parametrize(("count", "shown"), [(10, 10), (11, 10), (30, 10)])
+def test_many_changed_files_are_counted(shell: list[str], folder: Path, count: int, shown: int) -> None:
+    for number in range(count):
+        (folder / f"part-{number}").write_text("whole")
+    seal(folder)
+    for number in range(count):
+        (folder / f"part-{number}").write_text("cut")
+    done = run(shell, folder)
+    assert done.returncode == 9
+    lines = done.stderr.splitlines()
+    assert len([line for line in lines if line.startswith("part-")]) == shown
+    assert (f"… {count} in all" in lines) == (count > shown)
+    assert len(lines) == shown + 2 + (count > shown)
+
+
 def test_a_changed_program_is_not_run(shell: list[str], folder: Path) -> None:
     (folder / "sampan").write_text("#!/bin/sh\ntouch ../was-here\n")
     assert run(shell, folder).returncode == 9

@@ -153,10 +153,19 @@ $unlike
 
 say "Checking $(wc -l <SHA256SUMS | sed 's/ //g') files …" "正在校验 $(wc -l <SHA256SUMS | sed 's/ //g') 个文件…"
 if ! wrong=$(sha256sum -c SHA256SUMS 2>&1); then
+    wrong=$(printf '%s\n' "$wrong" | grep -v -e ': OK$' -e '^sha256sum: WARNING: ' | shown)
+    count=$(printf '%s\n' "$wrong" | wc -l | sed 's/ //g')
+    first=$(printf '%s\n' "$wrong" | sed 10q)
+    more_en='' more_zh=''
+    if [ "$count" -gt 10 ]; then
+        more_en="
+… $count in all" more_zh="
+……共 $count 个"
+    fi
     stop 9 "Not as they were packed:
-$(printf '%s\n' "$wrong" | grep -v ': OK$' | shown)
+$first$more_en
 Unpack the bundle again; if that does not help, carry it again." "以下文件与制作时不一致：
-$(printf '%s\n' "$wrong" | grep -v ': OK$' | shown)
+$first$more_zh
 请重新解包；若仍不一致，请重新传送。"
 fi
 sum=$(sha256sum SHA256SUMS | cut -c1-64)

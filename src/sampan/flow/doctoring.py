@@ -85,13 +85,14 @@ def _look() -> Seen:
 def _service() -> Service:
     """The service of the bundle that we run from; nothing of a service elsewhere."""
     from sampan.doctor.here import Service
+    from sampan.flow.target import listening
     from sampan.install.model import probe_host, unit_name
     from sampan.install.service import find
 
     bundle = os.environ.get("SAMPAN_BUNDLE")
     if not bundle:
         return Service()
-    found = find(Path(bundle))
+    found = listening(find(Path(bundle)))
     prefix = Path(found.record.prefix) if found.record else Path(bundle)
     return Service(prefix, unit_name(found.name) if found.has_unit else None, probe_host(found.host), found.port)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sampan.gateway.selftest import SelfTest
     from sampan.install.job import Hands
     from sampan.install.model import Health
+    from sampan.install.service import Found
 
 
 def bundle_root() -> Path:
@@ -137,17 +138,22 @@ def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
     return tests.selftest(where, golden, once=once)
 
 
-def _own_url(bundle: Path) -> str:
-    """Where the service of this bundle listens: as it was installed, else as it was started, else as planned."""
+def listening(found: Found) -> Found:
+    """The service where it really listens: as its foreground server was started, else as installed or planned."""
     from sampan.edge.process import ProcessRunner
     from sampan.install.machine import Machine
-    from sampan.install.model import probe_host
-    from sampan.install.service import at, find, foreground
+    from sampan.install.service import at, foreground
 
-    found = find(bundle)
     server = None if found.has_unit else foreground(Machine(ProcessRunner()), run_folder(found.name))
-    if server is not None:
-        found = at(found, server)
+    return found if server is None else at(found, server)
+
+
+def _own_url(bundle: Path) -> str:
+    """Where the service of this bundle listens."""
+    from sampan.install.model import probe_host
+    from sampan.install.service import find
+
+    found = listening(find(bundle))
     host = probe_host(found.host)
     return f"http://[{host}]:{found.port}" if ":" in host else f"http://{host}:{found.port}"
 

@@ -14,7 +14,7 @@ from tests.fakes.models import MINILM
 from tests.unit.install.conftest import make_bundle, make_plan
 
 from sampan.errors import BadInputError, ExitCode
-from sampan.flow import target
+from sampan.flow import doctoring, target
 from sampan.install import service
 from sampan.spec import codec
 
@@ -48,13 +48,17 @@ def test_a_server_writes_down_where_it_listens_and_takes_it_away() -> None:
     ("host", "url"),
     [("127.0.0.1", "http://127.0.0.1:8181"), ("0.0.0.0", "http://127.0.0.1:8181"), ("::", "http://[::1]:8181")],
 )
-def test_the_selftest_asks_the_server_that_runs(tmp_path: Path, server: int, host: str, url: str) -> None:
+def test_selftest_and_doctor_ask_the_server_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: int, host: str, url: str
+) -> None:
     bundle = make_bundle(tmp_path / "other-7", make_plan("other", 7))
     folder = target.run_folder("other")
     folder.mkdir(mode=0o700, parents=True)
     planned = target._own_url(bundle)
     (folder / service.PID_FILE).write_text(service.pid_text(service.Foreground(server, host, 8181)))
     assert (planned, target._own_url(bundle)) == (f"http://127.0.0.1:{make_plan().port}", url)
+    monkeypatch.setenv("SAMPAN_BUNDLE", str(bundle))
+    assert doctoring._service().port == 8181
 
 
 @pytest.mark.parametrize("missing", ["weights/weights.json", "weights/tiny.gguf", "engine/llama.cpp"])

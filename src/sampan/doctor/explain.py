@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from sampan import i18n
+from sampan.doctor.checks import PLACEHOLDER
 from sampan.doctor.model import Case
-from sampan.doctor.schema import PLACEHOLDER
 
 _FENCE = "```"
 

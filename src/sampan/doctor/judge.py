@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from sampan import i18n
+from sampan.doctor.checks import PLACEHOLDER
 from sampan.doctor.conditions import Fact, Facts, compare, deciding, fact_name, holds
-from sampan.doctor.model import CONFIDENCES, SEVERITIES, Case, Cause, Evidence, Finding, Hit, PossibleCause
-from sampan.doctor.schema import PLACEHOLDER
+from sampan.doctor.model import CONFIDENCES, Case, Cause, Evidence, Finding, Hit, PossibleCause
+from sampan.doctor.roles import order, with_roles
 
 MOST_EVIDENCE = 5
 HERE = "here"  # the fact that says: this machine was looked at
@@ -26,7 +26,7 @@ def judge(cases: Mapping[str, Case], hits: Iterable[Hit], times: Counter[str], f
             finding = _finding(case, own, times[case.code], facts)
             if finding:
                 found[case.code] = finding
-    return tuple(sorted(_roles(cases, found), key=lambda one: _order(cases, one)))
+    return tuple(sorted(with_roles(cases, found), key=lambda one: order(cases, one)))
 
 
 def _without_covered(cases: Mapping[str, Case], hits: list[Hit]) -> list[Hit]:
@@ -131,41 +131,6 @@ def _evidence(case: Case, hits: list[Hit], facts: Facts) -> tuple[Evidence, ...]
             Evidence(facts[name].where, 0, f"{name} = {facts[name].value}") for name in names if name in facts
         )
     return tuple(lines)[:MOST_EVIDENCE]
-
-
-def _roles(cases: Mapping[str, Case], found: Mapping[str, Finding]) -> Iterable[Finding]:
-    """Consequences and red herrings of findings that are really there."""
-    for code, finding in found.items():
-        role, because = "cause", ""
-        for other in found:
-            if other == code or _explained_by(cases, other, code):
-                continue
-            if code in cases[other].misleading:
-                role, because = "red-herring", other
-                break
-            if code in cases[other].explains and role == "cause":
-                role, because = "consequence", other
-        yield replace(finding, role=role, because=because)
-
-
-def _explained_by(cases: Mapping[str, Case], one: str, other: str) -> bool:
-    """Two cases that name each other: the one of higher rank wins."""
-    names = {*cases[other].explains, *cases[other].misleading}
-    return one in names and cases[other].rank >= cases[one].rank
-
-
-_ROLES = ("cause", "consequence", "red-herring")
-
-
-def _order(cases: Mapping[str, Case], finding: Finding) -> tuple[object, ...]:
-    first = finding.evidence[0] if finding.evidence else Evidence("", 0, "")
-    return (
-        _ROLES.index(finding.role),
-        SEVERITIES.index(finding.severity),
-        -cases[finding.code].rank,
-        CONFIDENCES.index(finding.confidence),
-        first.line,
-    )
 
 
 def _lower(confidence: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from itertools import chain
 from typing import Any, NoReturn
 
-from sampan.doctor import conditions, derive, patterns
+from sampan.doctor import checks, patterns
 from sampan.doctor.data import Table
 from sampan.doctor.model import CONFIDENCES, SEVERITIES, STATUSES, Case, Cause, Collect, FactPattern
 from sampan.errors import BadInputError
@@ -15,7 +16,6 @@ from sampan.i18n import LANGUAGES
 
 SCHEMA = "sampan/doctor-cases/1"
 _CODE = re.compile(r"[a-z0-9]{2,20}\.[a-z0-9-]{2,40}")
-PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _LISTS = ("match", "near", "not_near", "also", "when", "source", "instead_of", "explains", "misleading", "yes", "no")
 _CASE_KEYS = frozenset(field.name for field in fields(Case)) - {"texts", "causes", "file"} | {*LANGUAGES, "cause"}
 _CAUSE_KEYS = frozenset({"name", "when", "prove", *LANGUAGES})
@@ -55,9 +55,8 @@ def _case(entry: Table, file: str, known: frozenset[str]) -> Case:
     _one_of(entry, "severity", SEVERITIES, fail)
     _one_of(entry, "confidence", CONFIDENCES, fail)
     case = _build(entry, code, file, fail)
-    for problem in (*_pattern_faults(case), *_rule_faults(case)):
+    for problem in chain(checks.pattern_faults(case), checks.rule_faults(case), checks.text_faults(case, known)):
         fail(problem)
-    _check_texts(case, known, fail)
     return case
 
 
@@ -100,59 +99,6 @@ def _collect(name: str, entry: Table, fail: Callable[[str], NoReturn]) -> Collec
     if bool(found.each) == bool(found.max):
         fail(f"collect.{name} needs either each or max")
     return found
-
-
-def _pattern_faults(case: Case) -> Iterable[str]:
-    if not case.match and not case.here:
-        yield "a case needs a match, or here = true with conditions"
-    if case.here and not case.when:
-        yield "here = true needs conditions in when"
-    if case.match and not case.yes:
-        yield "yes must hold at least one sample text that this case recognises"
-    for pattern in (*case.match, *case.near, *case.not_near, *case.also):
-        problem = patterns.fault(pattern, searched=pattern in case.match)
-        if problem:
-            yield f"{problem}, in {pattern!r}"
-    if case.derive and case.derive not in derive.KNOWN:
-        yield f"derive must be one of {', '.join(derive.KNOWN)}"
-
-
-def _rule_faults(case: Case) -> Iterable[str]:
-    if case.status not in STATUSES:
-        yield f"status must be one of {', '.join(STATUSES)}"
-    if not case.source:
-        yield "source is missing: a public thread such as owner/name#1, or the program whose message it is"
-    for condition in (*case.when, *(each for cause in case.causes for each in cause.when)):
-        problem = conditions.fault(condition)
-        if problem:
-            yield problem
-    if len(case.causes) == 1:
-        yield "one cause is no choice: put it into the case itself"
-
-
-def values_of(case: Case) -> frozenset[str]:
-    """The placeholders that a case's own patterns fill."""
-    found = frozenset(collect.name for collect in case.collect) | derive.values(case.derive)
-    return found.union(*(patterns.groups(pattern) for pattern in (*case.match, *case.near, *case.also)))
-
-
-def _check_texts(case: Case, known: frozenset[str], fail: Callable[[str], NoReturn]) -> None:
-    filled = values_of(case) | known
-    for owner in (case.texts, *(cause.texts for cause in case.causes)):
-        keys = {language: set(texts) for language, texts in owner.items()}
-        if len({frozenset(each) for each in keys.values()}) != 1:
-            fail(f"the languages have different texts: {keys}")
-        for name in keys[LANGUAGES[0]]:
-            used = [set(PLACEHOLDER.findall(owner[language][name])) for language in LANGUAGES]
-            if used[0] != used[1]:
-                fail(f"{name}: the languages have different placeholders")
-            if used[0] - filled:
-                fail(f"{name}: nothing fills {sorted(used[0] - filled)}")
-    wanted = {"what"} if case.causes else {"what", "cause", "fix"}
-    if not wanted <= set(case.texts[LANGUAGES[0]]):
-        fail(f"each language needs {', '.join(sorted(wanted))}")
-    if any(not {"cause", "fix"} <= set(cause.texts[LANGUAGES[0]]) for cause in case.causes):
-        fail("each cause needs cause and fix in each language")
 
 
 def _texts(entry: object, language: str, fail: Callable[[str], NoReturn]) -> Mapping[str, str]:

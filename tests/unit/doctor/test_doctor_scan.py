@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.doctor import diagnose, here, knowledge, patterns, scan, seen, wrapped
+from sampan.doctor import diagnose, here, knowledge, patterns, pieces, scan, seen, wrapped
 from sampan.doctor.conditions import Fact, compare, holds
 from sampan.doctor.scan import Scanner
 from sampan.errors import MissingToolError
@@ -30,7 +30,7 @@ def scanned(raw: bytes) -> scan.Scanned:
 
 @pytest.mark.parametrize("size", [100, 7000, 20_000])
 def test_places_are_right_whatever_the_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "PIECE", size)
+    monkeypatch.setattr(pieces, "PIECE", size)
     lines = [b"INFO slot %d is idle, nothing to do\n" % number for number in range(2000)]
     for place in (0, 17, 800, 1500, 1999):
         lines[place] = JEMALLOC
@@ -42,7 +42,7 @@ def test_places_are_right_whatever_the_pieces(size: int, monkeypatch: pytest.Mon
 
 
 def test_what_stands_below_a_hit_counts_even_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "PIECE", 9000)
+    monkeypatch.setattr(pieces, "PIECE", 9000)
     filler = b"DEBUG nothing of note happens in this line\n"
     for before in range(150, 260, 7):
         text = filler * before + b"Illegal instruction\n" + b"  by import paddle\n" + filler * 400

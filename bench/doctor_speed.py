@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -79,13 +79,13 @@ def made(kind: str, size: int) -> bytes:
 def measure(path: Path) -> None:
     """Print one row; run in a process of its own, so that its memory is that of reading alone."""
     knowledge.index()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     scanner = Scanner()
     started = time.process_time()
     with path.open("rb") as stream:
         scanner.read(stream, path.name)
     rate = scanner.found.size / (time.process_time() - started) / 1e6
-    memory = f"+{(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10} MiB"
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    memory = f"{int(peak[1]) >> 10} MiB" if peak else "?"
     hits = sum(scanner.found.times.values())
     lines = scanner.found.lines
     print(f"{path.name:8} {rate:6.0f} MB/s {100 / rate:6.2f} s/100 MB {memory:>9}  {hits} hits, {lines} lines")

@@ -2,8 +2,11 @@
 
 <root>/downloads/<sha256>/<file name>
 <root>/made/<stage>/<key>/…          results, complete or absent
+<root>/made/<stage>/<key>.files      what each of them holds (see ``inventory``): without it, it is not taken
 <root>/scratch/<stage>/<key>/…       work that can be continued
 <root>/locks/…
+
+Nobody writes into a result once it is made: one that was cut, changed or added to is made again.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sampan.disk import filesystem_errors
+from sampan.edge import inventory
 
 _KEY_LENGTH = 24  # hexadecimal digits: 96 bits, no accident will meet twice
 
@@ -46,17 +50,19 @@ class DiskStore:
     def get_or_make(self, stage: str, key: Mapping[str, object], make: Callable[[Path], None]) -> Path:
         """See ports.Store. Two processes that want the same result wait for one another."""
         final = self.root / "made" / stage / digest_of(key)
-        if final.is_dir():
+        if _is_whole(final):
             return final
         with filesystem_errors(final), self.locked(f"{stage}-{final.name}"):
-            if final.is_dir():
+            if _is_whole(final):
                 return final
             final.parent.mkdir(parents=True, exist_ok=True)
+            _remove(final)
             self._sweep(final)
             fresh = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
             try:
                 fresh.chmod(0o755)
                 make(fresh)
+                inventory.record(fresh, _inventory_of(final))
                 fresh.rename(final)
             except BaseException:
                 shutil.rmtree(fresh, ignore_errors=True)
@@ -66,7 +72,7 @@ class DiskStore:
     def find(self, stage: str, key: Mapping[str, object]) -> Path | None:
         """See ports.Store."""
         final = self.root / "made" / stage / digest_of(key)
-        return final if final.is_dir() else None
+        return final if _is_whole(final) else None
 
     def _sweep(self, final: Path) -> None:
         """Remove what a killed run of the same work left; the lock says that nobody is at it."""
@@ -88,3 +94,20 @@ class DiskStore:
         with path.open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+
+def _inventory_of(final: Path) -> Path:
+    return final.with_name(f"{final.name}.files")
+
+
+def _is_whole(final: Path) -> bool:
+    return inventory.holds(final, _inventory_of(final))
+
+
+def _remove(final: Path) -> None:
+    """A damaged result. Raises OSError."""
+    _inventory_of(final).unlink(missing_ok=True)
+    if final.is_dir():
+        shutil.rmtree(final)
+    else:
+        final.unlink(missing_ok=True)

@@ -74,12 +74,13 @@ class Store(Protocol):
         """The folder that ``make`` filled for exactly this ``key``, made once.
 
         ``make`` gets an empty folder; only when it returns does the folder appear under its final name, so an
-        interrupted run leaves nothing that looks finished.
+        interrupted run leaves nothing that looks finished. Nobody writes into it afterwards: a folder whose files
+        were cut, changed, removed or added to is made again.
         """
         ...
 
     def find(self, stage: str, key: Mapping[str, object]) -> Path | None:
-        """The folder that was made for this ``key`` earlier, None where there is none yet."""
+        """The folder that was made for this ``key`` earlier, None where there is none yet or it was damaged."""
         ...
 
     def scratch(self, stage: str, key: Mapping[str, object]) -> Path:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,7 +69,97 @@ def test_a_killed_maker_blocks_nobody_and_its_rest_is_swept(tmp_path: Path) -> N
     assert left[0].name.startswith(".")
     result = DiskStore(tmp_path).get_or_make("stage", {}, lambda folder: (folder / "whole").touch())
     assert [path.name for path in result.iterdir()] == ["whole"]
-    assert list((tmp_path / "made" / "stage").iterdir()) == [result]
+    assert sorted((tmp_path / "made" / "stage").iterdir()) == [result, result.with_name(f"{result.name}.files")]
+
+
+def _keep(root: Path) -> tuple[Path, Path, bool]:
+    """The result and its inventory, and whether it was made now."""
+    made = []
+
+    def make(folder: Path) -> None:
+        made.append(folder)
+        (folder / "below").mkdir()
+        (folder / "below" / "file").write_text("content")
+        (folder / "other").write_text("more")
+        (folder / "link").symlink_to("other")
+
+    result = DiskStore(root).get_or_make("stage", {}, make)
+    return result, result.with_name(f"{result.name}.files"), bool(made)
+
+
+def _cut_in_place(path: Path) -> None:
+    """Shorter, with the time of change that it had."""
+    state = path.stat()
+    path.write_text("cont")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+def _relink(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("below")
+
+
+def _replace_by_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.touch()
+
+
+def _replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+_DAMAGE: dict[str, Callable[[Path, Path], object]] = {
+    "file removed": lambda result, _: (result / "below" / "file").unlink(),
+    "folder removed": lambda result, _: shutil.rmtree(result),
+    "replaced by a file": lambda result, _: _replace_by_file(result),
+    "file cut": lambda result, _: _cut_in_place(result / "below" / "file"),
+    "file emptied": lambda result, _: os.truncate(result / "other", 0),
+    "same size, other content": lambda result, _: (result / "other").write_text("less"),
+    "file added": lambda result, _: (result / "below" / "extra").touch(),
+    "file became a folder": lambda result, _: _replace_by_folder(result / "other"),
+    "link changed": lambda result, _: _relink(result / "link"),
+    "no inventory": lambda _, inventory: inventory.unlink(),
+    "inventory emptied": lambda _, inventory: os.truncate(inventory, 0),
+    "inventory cut": lambda _, inventory: os.truncate(inventory, inventory.stat().st_size - 9),
+    "inventory of another kind": lambda _, inventory: inventory.write_text("1\n"),
+}
+
+
+@pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE.keys())
+def test_a_damaged_result_is_made_again(tmp_path: Path, damage: Callable[[Path, Path], object]) -> None:
+    result, inventory, _ = _keep(tmp_path)
+    damage(result, inventory)
+    assert DiskStore(tmp_path).find("stage", {}) is None
+    assert _keep(tmp_path) == (result, inventory, True)
+    assert _keep(tmp_path) == (result, inventory, False)
+    assert DiskStore(tmp_path).find("stage", {}) == result
+    assert (result / "below" / "file").read_text() == "content"
+    assert not (result / "below" / "extra").exists()
+
+
+def test_a_result_that_was_only_touched_is_kept(tmp_path: Path) -> None:
+    result, inventory, _ = _keep(tmp_path)
+    os.utime(result / "other", ns=(1, 1))
+    assert _keep(tmp_path) == (result, inventory, False)
+
+
+def test_a_copied_cache_is_taken(tmp_path: Path) -> None:
+    first, _, _ = _keep(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True, copy_function=shutil.copyfile)
+    second, _, made = _keep(tmp_path / "two")
+    assert second.name == first.name
+    assert not made
+
+
+def test_untouched_contents_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _keep(tmp_path)
+
+    def refuse(_: Path) -> str:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr("sampan.edge.inventory.sha256_of", refuse)
+    assert not _keep(tmp_path)[2]
 
 
 def test_keys_do_not_depend_on_order() -> None:

@@ -20,7 +20,7 @@ from sampan.edge.http import make_client
 from sampan.edge.pip_settings import IndexSettings
 from sampan.edge.pypi import Indexes
 from sampan.edge.store import DiskStore
-from sampan.edge.verify import Wanted
+from sampan.edge.verify import Wanted, sha256_of
 from sampan.errors import NetworkError
 from sampan.spec.ports import Progress
 
@@ -38,6 +38,7 @@ class NetFetcher:
     ) -> None:
         self._store, self._progress, self._pause = store, progress, pause
         self._given = settings
+        self._sound: set[Path] = set()
 
     @cached_property
     def _settings(self) -> IndexSettings:
@@ -54,10 +55,10 @@ class NetFetcher:
     def pypi(self, requirement: str, *, file_name: str, sha256: str) -> Path:
         """See ports.Fetcher."""
         final = self._place(sha256, file_name)
-        if final.is_file():
+        if self._has(final, sha256):
             return final
         with self._locked(final):
-            if final.is_file():
+            if self._has(final, sha256):
                 return final
             return self._first_good(requirement, file_name, sha256, final)
 
@@ -93,12 +94,23 @@ class NetFetcher:
             final = self._store.root / "downloads" / "unpinned" / hashlib.sha256(url.encode()).hexdigest() / name
         else:
             final = self._place(sha256, name)
-            if final.is_file():
+            if self._has(final, sha256):
                 return final
         with self._locked(final):
-            if sha256 is not None and final.is_file():
+            if sha256 is not None and self._has(final, sha256):
                 return final
             return self._downloader.fetch(Wanted(url, name, sha256, size), final)
+
+    def _has(self, final: Path, sha256: str) -> bool:
+        """Whether it is there and still what it was: hashed once a process, a damaged one is fetched again."""
+        if not final.is_file():
+            return False
+        if final not in self._sound:
+            with filesystem_errors(final):
+                if sha256_of(final) != sha256:
+                    return False
+            self._sound.add(final)
+        return True
 
     def _place(self, sha256: str, name: str) -> Path:
         return self._store.root / "downloads" / sha256 / name

@@ -58,6 +58,20 @@ def test_a_file_comes_whole_and_is_then_served_without_the_network(
     assert len(site.requests) == 1
 
 
+@pytest.mark.parametrize("damaged", [b"", BODY[:-1], BODY[:-1] + b"?"], ids=["empty", "cut", "changed"])
+def test_a_file_that_was_damaged_in_the_store_is_fetched_again(
+    site: Site, fetcher: NetFetcher, tmp_path: Path, damaged: bytes
+) -> None:
+    site.pages["/f"] = Page(BODY)
+    path = tmp_path / "downloads" / SHA / "f"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(damaged)
+    assert fetcher.url(f"{site.url}/f", sha256=SHA) == path
+    assert path.read_bytes() == BODY
+    assert fetcher.url(f"{site.url}/f", sha256=SHA) == path
+    assert len(site.requests) == 1
+
+
 def test_a_broken_connection_goes_on_where_it_stopped(site: Site, fetcher: NetFetcher) -> None:
     site.pages["/f"] = Page(BODY, break_after=100_000, breaks=2)
     assert fetcher.url(f"{site.url}/f", sha256=SHA).read_bytes() == BODY

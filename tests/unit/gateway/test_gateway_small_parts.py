@@ -14,34 +14,34 @@ from sampan.gateway import listening, notify
 from sampan.gateway.run_folder import check_socket_path, choose_base, run_folder
 
 
-def test_the_run_folder_is_private_and_goes_away(tmp_path: Path) -> None:
-    with run_folder(tmp_path) as folder:
+def test_the_run_folder_is_private_and_goes_away(short_folder: Path) -> None:
+    with run_folder(short_folder) as folder:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert folder.parent == tmp_path
+        assert folder.parent == short_folder
         (folder / "engine.sock").touch()
-    assert list(tmp_path.iterdir()) == []
+    assert list(short_folder.iterdir()) == []
 
 
-def test_what_a_killed_service_left_is_swept_but_a_running_ones_is_kept(tmp_path: Path) -> None:
-    left = tmp_path / "sampan-gateway-dead"
+def test_what_a_killed_service_left_is_swept_but_a_running_ones_is_kept(short_folder: Path) -> None:
+    left = short_folder / "sampan-gateway-dead"
     left.mkdir()
     (left / "lock").touch()
     (left / "engine.sock").touch()
-    foreign = tmp_path / "other"
+    foreign = short_folder / "other"
     foreign.mkdir()
-    with run_folder(tmp_path) as first, run_folder(tmp_path) as second:
+    with run_folder(short_folder) as first, run_folder(short_folder) as second:
         assert first.is_dir()
         assert first != second
         assert not left.exists()
         assert foreign.is_dir()
 
 
-def test_a_linked_folder_is_never_swept(tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
+def test_a_linked_folder_is_never_swept(short_folder: Path) -> None:
+    precious = short_folder / "precious"
     precious.mkdir()
     (precious / "lock").touch()
-    (tmp_path / "sampan-gateway-link").symlink_to(precious)
-    with run_folder(tmp_path):
+    (short_folder / "sampan-gateway-link").symlink_to(precious)
+    with run_folder(short_folder):
         assert (precious / "lock").exists()
 
 

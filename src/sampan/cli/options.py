@@ -10,6 +10,7 @@ import typer
 
 from sampan import i18n
 from sampan.cli.output import handled, use_json
+from sampan.cli.words import Verb
 from sampan.errors import UsageError
 from sampan.plan import options as plan_options
 
@@ -101,7 +102,15 @@ def add(app: typer.Typer, verb: Callable[..., None], panel: str) -> None:
     """Register a verb under its function's name; help and examples come from ``cli.<name>.help`` and ``.epilog``."""
     name = verb.__name__
     epilog = i18n.text(f"cli.{name}.epilog")
-    app.command(name, help=i18n.text(f"cli.{name}.help"), epilog=epilog, rich_help_panel=panel)(handled(verb))
+    app.command(name, cls=Verb, help=i18n.text(f"cli.{name}.help"), epilog=epilog, rich_help_panel=panel)(
+        handled(verb)
+    )
+
+
+def add_to(group_name: str, group: typer.Typer, verb: Callable[..., None]) -> None:
+    """Register a verb of a group (``weights inspect``); texts from ``cli.<group>.<verb>.help`` and ``.epilog``."""
+    key = f"cli.{group_name}.{verb.__name__}"
+    group.command(verb.__name__, help=i18n.text(f"{key}.help"), epilog=i18n.text(f"{key}.epilog"))(handled(verb))
 
 
 def save(value: Any, path: Path | None) -> None:

@@ -1,43 +1,42 @@
-"""``sampan weights``: import or open a model, and make its golden set."""
+"""``sampan weights``: a group of verbs on models; a bare source means ``resolve``, as it always did."""
 
 from __future__ import annotations
 
+import importlib
+from importlib.util import find_spec
+
 import typer
+from typer._click import Context
+from typer.core import TyperGroup
 
 from sampan import i18n
-from sampan.cli import options, output
+from sampan.cli import options
+
+# Each registers its own verbs: opening, looking and fetching; importing and quantizing.
+_MODULES = ("weights_resolve", "weights_inspect", "weights_fetch", "weights_make")
+_DEFAULT = "resolve"
+
+
+class _Verbs(TyperGroup):
+    """Takes what is no verb for the source of ``resolve``."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """As click does it, with the default verb put before a source or an option of it."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [_DEFAULT, *args]
+        return super().parse_args(ctx, args)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    options.add(app, weights, options.STAGES)
-
-
-def weights(
-    source: str = typer.Argument(..., help=i18n.text("cli.opt.weights"), metavar="W"),
-    quant: options.Quantization = "auto",
-    out: options.SaveTo = None,
-    json: options.Json = False,
-) -> None:
-    """Show what the model is."""
-    from sampan.cli.sizes import show_size
-    from sampan.flow import stages
-    from sampan.flow.tools import workshop_tools
-
-    info = stages.weights(source, quant, workshop_tools(output.progress()))
-    options.save(info, out)
-    rows = [
-        (i18n.text("row.file"), info.path),
-        (i18n.text("row.size"), show_size(info.size_bytes)),
-        ("SHA-256", info.sha256),
-        (i18n.text("row.arch"), f"{info.architecture} ({i18n.text('plan.task.' + info.task)})"),
-        (i18n.text("row.quantization"), info.quantization),
-        (i18n.text("row.parameters"), f"{info.parameters / 1e6:.1f} M"),
-        (i18n.text("row.layers"), f"{info.layers} × {info.embedding_length}"),
-        (i18n.text("row.context"), str(info.context_length)),
-        (i18n.text("row.tokenizer"), f"{info.tokenizer}, {info.vocabulary}"),
-        (i18n.text("row.pooling"), info.pooling or "-"),
-        (i18n.text("row.licence"), info.licence or i18n.text("word.unknown")),
-        (i18n.text("row.golden"), info.golden_path or i18n.text(info.golden_note or "cli.weights.no-golden")),
-    ]
-    output.print_value(info, lambda: output.facts_table(info.name, rows))
+    """Add the group."""
+    group = typer.Typer(cls=_Verbs, no_args_is_help=True, rich_markup_mode="rich")
+    for name in _MODULES:
+        if find_spec(f"sampan.cli.{name}"):
+            importlib.import_module(f"sampan.cli.{name}").register(group)
+    app.add_typer(
+        group,
+        name="weights",
+        help=i18n.text("cli.weights.help"),
+        epilog=i18n.text("cli.weights.epilog"),
+        rich_help_panel=options.STAGES,
+    )

@@ -8,10 +8,9 @@ from importlib.util import find_spec
 
 import typer
 from typer._click import Command, Context  # typer carries its own click, and exports no base of its errors
-from typer._click.exceptions import ClickException
-from typer.core import TyperGroup
+from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
-from sampan.cli import output
+from sampan.cli import output, words
 from sampan.errors import SampanError, UsageError
 
 _WORKSHOP_LIBRARY = "unearth"  # travels in no bundle
@@ -27,10 +26,10 @@ def program() -> str:
     return "./sampan" if on_target() else "sampan"
 
 
-def group(elsewhere: Sequence[str]) -> type[TyperGroup]:
+def group(elsewhere: Sequence[str]) -> type[words.Verbs]:
     """A group of verbs that knows the ones of the workshop, and says of them where they belong."""
 
-    class Verbs(TyperGroup):
+    class Verbs(words.Verbs):
         """Raises UsageError for a verb of the workshop."""
 
         def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
@@ -42,19 +41,19 @@ def group(elsewhere: Sequence[str]) -> type[TyperGroup]:
     return Verbs
 
 
-def run(app: typer.Typer, words: Sequence[str]) -> int:
+def run(app: typer.Typer, typed: Sequence[str]) -> int:
     """Run the command line; the exit code. Errors of the words themselves are JSON beside ``--json``."""
+    output.use_json("--json" in typed)
     try:
-        if "--json" not in words:
-            app(list(words), prog_name=program(), complete_var="_SAMPAN_COMPLETE")
-            return 0
-        output.use_json(True)
-        code = app(list(words), prog_name=program(), complete_var="_SAMPAN_COMPLETE", standalone_mode=False)
+        code = app(list(typed), prog_name=program(), complete_var="_SAMPAN_COMPLETE", standalone_mode=False)
         return code if isinstance(code, int) else 0
+    except NoArgsIsHelpError as error:
+        error.show()
+        return int(error.exit_code)
     except ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else program()
-        return _end(UsageError("cli.usage", detail=error.format_message(), command=command))
+        return _end(UsageError("cli.usage", detail=words.said(error.format_message()), command=command))
     except SampanError as error:
         return _end(error)
 

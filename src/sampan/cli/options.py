@@ -110,7 +110,9 @@ def add(app: typer.Typer, verb: Callable[..., None], panel: str) -> None:
 def add_to(group_name: str, group: typer.Typer, verb: Callable[..., None]) -> None:
     """Register a verb of a group (``weights inspect``); texts from ``cli.<group>.<verb>.help`` and ``.epilog``."""
     key = f"cli.{group_name}.{verb.__name__}"
-    group.command(verb.__name__, help=i18n.text(f"{key}.help"), epilog=i18n.text(f"{key}.epilog"))(handled(verb))
+    group.command(verb.__name__, cls=Verb, help=i18n.text(f"{key}.help"), epilog=i18n.text(f"{key}.epilog"))(
+        handled(verb)
+    )
 
 
 def save(value: Any, path: Path | None) -> None:

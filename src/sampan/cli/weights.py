@@ -7,17 +7,16 @@ from importlib.util import find_spec
 
 import typer
 from typer._click import Context
-from typer.core import TyperGroup
 
 from sampan import i18n
-from sampan.cli import options
+from sampan.cli import options, words
 
 # Each registers its own verbs: opening, looking and fetching; importing and quantizing.
 _MODULES = ("weights_resolve", "weights_inspect", "weights_fetch", "weights_make")
 _DEFAULT = "resolve"
 
 
-class _Verbs(TyperGroup):
+class _Verbs(words.Verbs):
     """Takes what is no verb for the source of ``resolve``."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:

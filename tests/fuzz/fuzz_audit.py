@@ -1,16 +1,16 @@
-"""Feed the audit damaged files until time is up; keep those that it does not survive.
+"""Feed the audit damaged files until time is up; keep those that it does not survive. See README.md.
 
-nice -n 10 .venv/bin/python tests/fuzz/fuzz_audit.py --minutes 5 [--seed N]
+nice -n 10 .venv/bin/python tests/fuzz/fuzz_audit.py --minutes 5 [--seed N] [--real FOLDER]
 
-Each input is a sound one (archives of every form, a wheel, fat binaries, ELF files, what was trouble before) with
-bytes changed, moved, cut or repeated. One that raises, takes more than 10 s or more than 3 GiB goes to
-tests/data/audit-hostile, which the unit tests read. Exit code 1 where there was one.
+Exit code 1 where there was an input that raised, took more than 10 s or took memory out of proportion: it is in
+tests/data/audit-hostile then, which the unit tests read.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
+import faulthandler
+import os
 import random
 import resource
 import signal
@@ -19,77 +19,37 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from types import FrameType
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.unit.audit import gpu_files
-from tests.unit.audit.conftest import Elf
-from tests.unit.audit.test_audit_archives import COMPRESSED, tar, zipped
-from tests.unit.audit.test_audit_wheels import NAME, wheel
+from tests.fuzz.seeds import seeds
+from tests.fuzz.trial import Run, keep, late
 
-from sampan.audit.audit import audit
-from sampan.audit.elf import MAGIC
-from sampan.spec.target import CpuFacts, GpuFacts, LibcFacts, OsFacts, TargetProfile
-
-KEPT = Path(__file__).parents[1] / "data" / "audit-hostile"
-SECONDS, MEMORY = 10, 3 << 30
-GPU = (GpuFacts("Tesla P4", "6.1", "535.161.07"),)
-LIBC = LibcFacts("2.28", "3.4.24", "1.3.11")
-PROFILES = [
-    TargetProfile(
-        "a64", "aarch64", OsFacts("kylin", "Kylin"), CpuFacts("any", ("fp", "asimd")), 65536, LIBC, gpus=GPU
-    ),
-    TargetProfile("x64", "x86_64", OsFacts("centos", "CentOS"), CpuFacts("any", ("sse2",)), 4096, LIBC, gpus=GPU),
-]
-EDGES = (b"\0" * 4, b"\xff" * 4, b"\xff\xff\xff\x7f", b"\0\0\0\x80", b"\1\0\0\0", b"\xff" * 8, b"\0" * 8)
+HARD_SECONDS = 40  # of one input, then its process is stuck in C and is ended
+ADDRESSES = 3 << 30  # bytes of the whole process
 
 
-def seeds() -> list[tuple[str, bytes]]:
-    """Sound inputs: (name, content)."""
-    needs = {"libc.so.6": {"GLIBC_2.17": ["puts"], "GLIBC_2.34": ["dlopen"]}}
-    plain = Elf(
-        soname="x.so", needed=["libc.so.6"], needs=needs, provides=["X_1"], runpath="$ORIGIN/../x.libs"
-    ).build()
-    images = [gpu_files.Image(61), gpu_files.Image(75, flags=gpu_files.ZSTD), gpu_files.Image(90, ptx=True)]
-    fat = gpu_files.library(gpu_files.container(*images), gpu_files.container(gpu_files.Image(80)))
-    members = {"pkg/x.so": plain, "pkg/fat.so": fat, "notes": b"text" * 50}
-    found = [("x.so", plain), ("fat.so", fat), ("k.cubin", gpu_files.cubin(75)), (NAME, wheel(members))]
-    found += [(f"a{suffix}", pack(tar({**members}))) for suffix, pack in COMPRESSED.items()]
-    found += [("a.zip", zipped(members)), ("b.zip", zipped({"in.tar": tar({**members}), "in.whl": wheel(members)}))]
-    here = Path(sys.executable).resolve()
-    found += [("program", here.read_bytes()[:300_000])] if here.read_bytes()[:4] == MAGIC else []
-    return [*found, *((each.name, each.read_bytes()) for each in sorted(KEPT.glob("*")))]
-
-
-def hurt(data: bytes, dice: random.Random) -> bytes:
-    """One to six changes."""
-    found = bytearray(data)
-    for _ in range(dice.randint(1, 6)):
-        if not found:
-            return b""
-        at = dice.randrange(len(found))
-        length = dice.choice((1, 2, 4, 8, 64, 512))
-        match dice.randrange(6):
-            case 0:
-                found[at] ^= 1 << dice.randrange(8)
-            case 1:
-                edge = dice.choice(EDGES)
-                found[at : at + len(edge)] = edge
-            case 2:
-                found[at : at + length] = dice.randbytes(length)
-            case 3:
-                del found[at : at + length]
-            case 4:
-                piece = found[at : at + length]
-                found[at:at] = piece * dice.choice((1, 2, 50))
-            case _:
-                del found[at:]
-    return bytes(found)
-
-
-def _late(_signal: int, _frame: FrameType | None) -> None:
-    raise TimeoutError(f"more than {SECONDS} s")
+def work(place: Path, seed: int, end: float, known: list[tuple[str, bytes]]) -> int:
+    """One process until time is up. The exit code."""
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+    signal.signal(signal.SIGALRM, late)
+    faulthandler.enable()
+    tempfile.tempdir = str(place)
+    run = Run(random.Random(seed), list(known), place)
+    started = shown = time.monotonic()
+    while time.monotonic() < end:
+        run.step()
+        if time.monotonic() > shown + 60 or time.monotonic() >= end:
+            shown = time.monotonic()
+            print(
+                f"{(shown - started) / 60:.1f} min: {run.count} inputs, {run.lines.seen} lines, {run.grown} kept for"
+                f" new lines, {run.faults} not survived, slowest {run.slowest:.2f} s, most {run.largest >> 20} MiB,"
+                f" seed {seed}",
+                flush=True,
+            )
+    left = [one.name for one in place.iterdir()]
+    print(*(f"left behind: {name}" for name in left), sep="\n", end="\n" if left else "")
+    return 1 if run.faults or left else 0
 
 
 def main() -> int:
@@ -97,37 +57,45 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--real", type=Path, help="a folder with real libraries, small ones of which are used too")
     chosen = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGALRM, _late)
-    dice, known = random.Random(chosen.seed), seeds()
-    end, count, kept, slowest = time.monotonic() + 60 * chosen.minutes, 0, 0, 0.0
-    with tempfile.TemporaryDirectory() as name:
-        while time.monotonic() < end:
-            title, data = dice.choice(known)
-            spent, fault = _try(Path(name) / title, hurt(data, dice), dice.choice(PROFILES))
-            count, slowest = count + 1, max(slowest, spent)
-            kept += fault
-    print(f"{count} inputs, {kept} not survived, slowest {slowest:.2f} s, seed {chosen.seed}")
-    return 1 if kept else 0
+    known = seeds(sorted(chosen.real.rglob("*")) if chosen.real else [])
+    print(f"{len(known)} files to begin with", flush=True)
+    end, seed, worst = time.monotonic() + 60 * chosen.minutes, chosen.seed, 0
+    while time.monotonic() < end:
+        with tempfile.TemporaryDirectory(prefix="fuzz-audit-") as name:
+            worst = max(worst, _watched(Path(name), seed, end, known))
+        seed += 1
+    return worst
 
 
-def _try(path: Path, data: bytes, profile: TargetProfile) -> tuple[float, bool]:
-    path.write_bytes(data)
-    started = time.monotonic()
-    signal.alarm(SECONDS)
+def _watched(place: Path, seed: int, end: float, known: list[tuple[str, bytes]]) -> int:
+    """One process; where it dies or hangs, its input is kept."""
+    child = os.fork()
+    if not child:
+        os._exit(_guarded(place, seed, end, known))
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done and os.WIFEXITED(status):
+            return os.WEXITSTATUS(status)
+        inputs = [one for one in place.iterdir() if one.is_file()]
+        stuck = [one for one in inputs if time.time() - one.stat().st_mtime > HARD_SECONDS]
+        if done or stuck:
+            for one in inputs:
+                keep(one.name, one.read_bytes(), f"ended the process: {status:#x}" if done else "hangs")
+            if not done:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            return 1
+        time.sleep(0.5)
+
+
+def _guarded(place: Path, seed: int, end: float, known: list[tuple[str, bytes]]) -> int:
     try:
-        audit([path], profile)
-    except Exception:
-        signal.alarm(0)
-        place = KEPT / f"{hashlib.sha256(data).hexdigest()[:8]}-{path.name}"
-        place.write_bytes(data)
-        print(f"{place.name} for {profile.name}\n{traceback.format_exc()}", flush=True)
-        return time.monotonic() - started, True
-    finally:
-        signal.alarm(0)
-        path.unlink()
-    return time.monotonic() - started, False
+        return work(place, seed, end, known)
+    except BaseException:
+        traceback.print_exc()
+        return 2
 
 
 if __name__ == "__main__":

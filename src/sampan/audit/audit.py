@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from sampan import disk, i18n
@@ -12,7 +13,7 @@ from sampan.audit import archive_findings, closure, marks, rules
 from sampan.audit.families import JUDGES, arch, gpu
 from sampan.audit.gather import Gathered, gather
 from sampan.audit.gpu.read import CUBIN
-from sampan.audit.subjects import Archive, Subjects, collect
+from sampan.audit.subjects import Archive, Subjects, collect, sayable
 from sampan.audit.world import World, fits
 from sampan.errors import IncompatibleError
 from sampan.spec import layout
@@ -72,7 +73,7 @@ def audit(
         )
         findings = judge(world, found, subjects.archives)
     subject = root.name if root else ", ".join(path.name for path in paths)
-    return AuditReport(subject, profile.name, found.files_read, len(found.shown), findings)
+    return AuditReport(sayable(subject), profile.name, found.files_read, len(found.shown), findings)
 
 
 class _Silent:
@@ -103,7 +104,13 @@ def judge(world: World, found: Gathered, archives: Sequence[Archive] = ()) -> tu
             findings += [finding for each in JUDGES for finding in each(path, world, served)]
     for archive in archives:
         findings += archive_findings.judge(archive, world)
-    return tuple(sorted(findings, key=_worst_first))
+    return tuple(sorted(map(_sayable, findings), key=_worst_first))
+
+
+def _sayable(finding: Finding) -> Finding:
+    """Names in it come from files and archives: none may break a terminal or the report's JSON."""
+    values = tuple((key, sayable(value)) for key, value in finding.values)
+    return replace(finding, path=sayable(finding.path), values=values)
 
 
 def _worst_first(finding: Finding) -> tuple[int, str, str, tuple[tuple[str, str], ...]]:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unicodedata import category
 
 from sampan import disk
 from sampan.audit.archives.limits import MAX_DEPTH, Budget
@@ -49,7 +50,7 @@ def collect(paths: Iterable[Path], scratch: Path, tick: Callable[[], None]) -> S
         if not path.exists():
             raise BadInputError("file.missing", path=str(path))
         for real, shown in walk(path, found.aliases):
-            found.files.setdefault(real, _sayable(shown))
+            found.files.setdefault(real, sayable(shown))
             if is_archive(real):
                 _open(found, real, shown, scratch, budget, depth=1, given=not path.is_dir())
             tick()
@@ -82,12 +83,12 @@ def _open(found: Subjects, path: str, shown: str, scratch: Path, budget: Budget,
     with disk.filesystem_errors(scratch):
         folder.mkdir()
         contents = _unpacked(Path(path), folder, budget, depth)
-    found.archives.append(Archive(os.path.basename(path), _sayable(shown), str(folder), given, contents))  # noqa: PTH119
+    found.archives.append(Archive(os.path.basename(path), sayable(shown), str(folder), given, contents))  # noqa: PTH119
     found.others += contents.members - len(contents.files)
     found.aliases.update(_aliases(contents))
     for name in contents.files:
         inner = f"{folder}/{name}"
-        found.files[inner] = _sayable(f"{shown}!{name}")
+        found.files[inner] = sayable(f"{shown}!{name}")
         if is_archive(name):
             _open(found, inner, f"{shown}!{name}", scratch, budget, depth=depth + 1, given=given)
 
@@ -114,6 +115,12 @@ def _aliases(contents: Contents) -> Iterator[tuple[str, str]]:
             place = contents.links[place]
 
 
-def _sayable(name: str) -> str:
-    """Bytes that are no text as escapes."""
-    return name.encode("utf-8", "backslashreplace").decode()
+def sayable(name: str) -> str:
+    """What can be written down and shown: bytes that are no text, and what would move a terminal, as escapes."""
+    plain = name.encode("utf-8", "backslashreplace").decode()
+    return plain if plain.isprintable() else "".join(_escaped(one) for one in plain)
+
+
+def _escaped(one: str) -> str:
+    """Controls, and marks that turn the direction of writing, as escapes; other characters as they are."""
+    return one.encode("unicode_escape").decode() if category(one) in ("Cc", "Cf") else one

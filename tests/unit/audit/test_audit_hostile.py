@@ -7,11 +7,13 @@ import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tarfile import PAX_FORMAT
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.unit.audit.test_audit_archives import tar
 
 from sampan.audit import elf, texts
 from sampan.audit.audit import audit
@@ -215,6 +217,20 @@ def test_file_names_that_are_not_utf8_can_be_written_down(tmp_path: Path, make: 
     report = audit([tmp_path], kylin)
     assert report.findings[0].path.endswith("x\\udcff")
     codec.to_json(report).encode()
+
+
+@pytest.mark.parametrize("name", ["\udcff\udc80.so", "a\n\x1b[1m.so", "a\u202eos.b"])
+def test_names_of_any_bytes_can_be_written_down_and_shown(
+    tmp_path: Path, make: Make, kylin: TargetProfile, name: str
+) -> None:
+    """As the file's own name, inside of an archive, and as the subject of the report."""
+    (tmp_path / name).write_bytes(make(needed=["none.so"], stack=7, exports={"f": ""}).build())
+    (tmp_path / f"{name}.tar").write_bytes(tar({name: make(stack=7, needed=["none.so"]).build()}, form=PAX_FORMAT))
+    report = audit(sorted(tmp_path.iterdir()), kylin)
+    assert {finding.code for finding in report.findings} > {"name.non-ascii"} or name.isascii()
+    codec.to_json(report).encode()
+    said = [report.subject, *(text for f in report.findings for text in (f.path, *dict(f.values).values()))]
+    assert [text for text in said if not text.isprintable()] == []
 
 
 @settings(max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])

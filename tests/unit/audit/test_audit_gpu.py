@@ -114,7 +114,7 @@ def test_a_bare_gpu_program_is_judged_by_the_card_not_by_the_processor(put: Put)
         ((Image(61, flags=ZSTD), SM75), T4, []),  # the image of the other card does not matter
         ((Image(52, ptx=True, isa=(8, 7)), SM61), P4, []),  # machine code wins over text
         ((Image(52, ptx=True),), replace(P4, driver=None), [("gpu.jit", "warning")]),
-        ((Image(52, ptx=True, isa=(19, 0)),), P4, [("gpu.jit", "warning")]),  # a version that nobody knows yet
+        ((Image(52, ptx=True, isa=(19, 0)),), P4, [("gpu.jit", "error")]),  # newer than any that this driver can know
         ((SM61,), replace(P4, driver="440.33.01"), [("gpu.driver-old", "error")]),
         ((Image(61, toolkit=129),), replace(P4, driver="470.82.01"), [("gpu.driver-old", "error")]),
         ((SM75,), GpuFacts("A card that nobody knows", None, "535.1"), []),

@@ -1,9 +1,4 @@
-"""GPU code against the target's cards and their driver.
-
-Which image the driver takes: CUDA C++ Programming Guide, "Binary Compatibility" (machine code of the same major
-version and the same or a lower minor one) and "PTX Compatibility" (text of the same or a lower version, compiled by
-the driver).
-"""
+"""GPU code against the target's cards and their driver."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from dataclasses import dataclass
 from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
 from sampan.audit.gpu import rules
+from sampan.audit.gpu.choice import taken
 from sampan.audit.gpu.facts import GpuCode, GpuImage
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
@@ -99,37 +95,25 @@ def _kernels(name: str, card: _Card, code: GpuCode, toolkit: int) -> Iterator[Fi
         yield Finding("gpu.arch-dropped", "error", name, values)
         return
     total = sum(each.count for each in code.containers)
-    taken = [(_taken(each.images, card.capability), each.count) for each in code.containers]
-    none = sum(count for image, count in taken if image is None)
+    chosen = [(taken(each.images, card.capability), each.count) for each in code.containers]
+    none = sum(count for image, count in chosen if image is None)
     if none:
         listing = _listing(code, toolkit)[:2]
         values = (*_card_values(card), *listing, ("missing", str(none)), ("containers", str(total)))
         yield Finding("gpu.no-kernel-image", "error" if none == total else "warning", name, values)
-    chosen = [image for image, _ in taken if image is not None]
-    yield from _compiled(name, card, [image for image in chosen if image.kind == "ptx"])
-    yield from _unpacked(name, card, [image for image in chosen if image.compression == "zstd"])
-
-
-def _taken(images: tuple[GpuImage, ...], capability: int) -> GpuImage | None:
-    """The image that the driver takes: the nearest machine code, else the nearest text."""
-    fitting = [image for image in images if _fits(image, capability)]
-    return max(fitting, key=lambda image: (image.kind == "sass", image.arch), default=None)
-
-
-def _fits(image: GpuImage, capability: int) -> bool:
-    if image.kind == "ptx":
-        return image.arch <= capability
-    return image.kind == "sass" and image.arch // 10 == capability // 10 and image.arch <= capability
+    images = [image for image, _ in chosen if image is not None]
+    yield from _compiled(name, card, [image for image in images if image.kind == "ptx"])
+    yield from _unpacked(name, card, [image for image in images if image.compression == "zstd"])
 
 
 def _compiled(name: str, card: _Card, images: list[GpuImage]) -> Iterator[Finding]:
     """Text only: the driver has to compile it, at every first start, and must know its ISA version."""
     if not images:
         return
-    known = rules.load().ptx
     hardest = max(images, key=lambda image: [int(part) for part in (image.isa or "0").split(".")])
-    wanted = known[hardest.isa].driver if hardest.isa in known else "?"
-    refused = bool(card.driver and wanted != "?" and rules.older(card.driver, wanted))
+    least, certain = rules.least_driver(hardest.isa, rules.load()) if hardest.isa else ("", False)
+    refused = bool(card.driver and least and rules.older(card.driver, least))
+    wanted = least if certain else f">={least} (?)" if least else "?"
     values = (
         *_card_values(card),
         ("ptx", _names(iter(images))),

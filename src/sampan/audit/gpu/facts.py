@@ -11,7 +11,8 @@ class GpuImage:
 
     ``kind``: sass (machine code), ptx (text that the driver compiles) or other. ``arch``: 61 for sm_61 or compute_61.
     ``compression``: none, lz4 or zstd. ``isa``: PTX ISA version such as ``8.8``. ``toolkit``: 129 for CUDA 12.9, 0
-    where the image does not say.
+    where the image does not say. ``variant``: a for sm_90a (that capability only), f for sm_100f (its family), else
+    "".
     """
 
     kind: str
@@ -19,11 +20,12 @@ class GpuImage:
     compression: str = "none"
     isa: str = ""
     toolkit: int = 0
+    variant: str = ""
 
     @property
     def name(self) -> str:
-        """``sm_61`` or ``compute_61``."""
-        return f"{'compute' if self.kind == 'ptx' else 'sm'}_{self.arch}"
+        """``sm_61``, ``sm_90a`` or ``compute_61``."""
+        return f"{'compute' if self.kind == 'ptx' else 'sm'}_{self.arch}{self.variant}"
 
 
 @dataclass(frozen=True)

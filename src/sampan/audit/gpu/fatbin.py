@@ -9,6 +9,9 @@ cuobjdump on CUDA 11.8, 12.0, 12.9 and 13.5 libraries:
                u64 -, u64 unpacked size; then the data
 
 Data of kind 2 is an ELF file of machine 190. Up to CUDA 12's format its e_version is the toolkit (129 for 12.9).
+Bit 20 of an entry's flags marks code for one capability only (sm_90a), bit 21 for a family (sm_100f): compared with
+what ptxas and fatbinary 13.5 write for each of them. Of a bare GPU program the flags tell up to ABI 7 (LLVM's
+EF_CUDA_ACCELERATORS_V1); ABI 8 sets no flag, but notes the words that ptxas was started with.
 """
 
 from __future__ import annotations
@@ -29,6 +32,10 @@ _MAX_IMAGES = 1 << 17  # of one file; cuBLASLt, the largest known, has fewer tha
 _KINDS = {1: "ptx", 2: "sass", 16: "sass"}
 _SMALL = 4096  # bytes
 _LZ4, _ZSTD = 0x2000, 0x8000
+_VARIANTS = ((1 << 20, "a"), (1 << 21, "f"))
+_NEW_ABI = 8  # EI_ABIVERSION; CUDA 13 writes it
+_OLD_ABI_ONLY = 0x800  # e_flags
+_FLAGS_END = 52  # bytes: e_flags is the last of them
 _TOOLKITS = range(40, 200)  # CUDA 4.0 to 19.9: anything else in e_version is another format's
 
 
@@ -91,14 +98,27 @@ def _images(data: mmap | bytes, offset: int, end: int, budget: Iterator[int]) ->
         compression = "zstd" if flags & _ZSTD else "lz4" if flags & _LZ4 else "none"
         isa = f"{major}.{minor}" if name == "ptx" and major else ""
         toolkit = _toolkit(data, begin, offset) if name == "sass" and compression == "none" else 0
-        yield GpuImage(name, arch, compression, isa, toolkit)
+        variant = next((letter for bit, letter in _VARIANTS if flags & bit), "") or _old_variant(data, begin, offset)
+        yield GpuImage(name, arch, compression, isa, toolkit, variant)
 
 
 def cubin(data: mmap | bytes) -> GpuImage:
     """A file that is one GPU program (ELF machine 190, at least a whole 64-bit header)."""
     abi, flags = data[8], struct.unpack_from("<I", data, 48)[0]
-    arch = (flags >> 8 if abi >= 8 else flags) & 0xFF
-    return GpuImage("sass", arch, toolkit=_toolkit(data, 0, len(data)))
+    if abi < _NEW_ABI:
+        arch, variant = flags & 0xFF, _old_variant(data, 0, len(data))
+    else:
+        arch = flags >> 8 & 0xFF
+        words = (letter for _, letter in _VARIANTS if data.find(f"-arch sm_{arch}{letter} ".encode()) >= 0)
+        variant = next(words, "")
+    return GpuImage("sass", arch, toolkit=_toolkit(data, 0, len(data)), variant=variant)
+
+
+def _old_variant(data: mmap | bytes, begin: int, end: int) -> str:
+    """What the flags of a GPU program that is not compressed say, up to ABI 7."""
+    if end - begin < _FLAGS_END or data[begin : begin + 4] != b"\x7fELF" or data[begin + 8] >= _NEW_ABI:
+        return ""
+    return "a" if struct.unpack_from("<I", data, begin + _FLAGS_END - 4)[0] & _OLD_ABI_ONLY else ""
 
 
 def _toolkit(data: mmap | bytes, begin: int, end: int) -> int:

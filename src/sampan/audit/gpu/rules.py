@@ -24,7 +24,7 @@ class Toolkit:
 
 @dataclass(frozen=True)
 class Ptx:
-    """Per ISA version: the toolkit's major version, and the driver branch that first compiles it."""
+    """Per ISA version: the toolkit's major version, and the driver branch that first compiles it, "" if not known."""
 
     toolkit: int
     driver: str
@@ -52,7 +52,7 @@ def load() -> GpuRules:
     }
     return GpuRules(
         ptx={
-            isa: Ptx(int(one["cuda"].split(".")[0]), one.get("driver") or _least(toolkits, one["cuda"]))
+            isa: Ptx(int(one["cuda"].split(".")[0]), one.get("driver", ""))
             for isa, one in data["ptx"].items()
             if isa != "source"
         },
@@ -63,8 +63,15 @@ def load() -> GpuRules:
     )
 
 
-def _least(toolkits: Mapping[int, Toolkit], cuda: str) -> str:
-    return toolkits[int(cuda.split(".", maxsplit=1)[0])].driver
+def least_driver(isa: str, known: GpuRules) -> tuple[str, bool]:
+    """The driver branch that PTX of that version needs, and whether it is said of that very version.
+
+    Where it is not, the newest branch among the earlier versions: the driver must be at least that new, and nobody
+    knows how much newer.
+    """
+    said = known.ptx[isa].driver if isa in known.ptx else ""
+    earlier = (one.driver for version, one in known.ptx.items() if one.driver and older(version, isa))
+    return said or max(earlier, key=_numbers, default=""), bool(said)
 
 
 def capability(text: str) -> int:

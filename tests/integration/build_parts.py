@@ -71,7 +71,13 @@ def pin_of(source: Path) -> EnginePin:
     """The real pin with that archive for its source."""
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     return replace(
-        engine_pin(), top=TOP, sha256=digest, omit=(), definitions=("CMAKE_BUILD_TYPE=Release",), licences=()
+        engine_pin(),
+        top=TOP,
+        sha256=digest,
+        omit=(),
+        definitions=("CMAKE_BUILD_TYPE=Release",),
+        licences=(),
+        changes={},
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sampan.build import flags, source
 from sampan.build.check import check_static
+from sampan.build.patches import NOTICE, notice
 from sampan.build.pins import EnginePin, engine_pin
 from sampan.build.toolchain import Compiler, environment, find_build_tools, find_compiler
 from sampan.build.tree import BuildTree
@@ -81,9 +82,12 @@ class _Workshop:
                 text = source.licence_text(licence, roots[licence.of])
                 (folder / licence.name).write_text(text, encoding="utf-8")
             shutil.rmtree(tree)
+            if changed:
+                (folder / NOTICE).write_text(changed, encoding="utf-8")
 
+        changed = notice(self.pin.changes)
         wanted = [[licence.name, licence.of, licence.path, licence.start] for licence in self.pin.licences]
-        key = {"source": self.pin.sha256, "compiler": self.compiler.label, "texts": wanted}
+        key = {"source": self.pin.sha256, "compiler": self.compiler.label, "texts": wanted, "notice": changed}
         folder = self.store.get_or_make("engine-licences", key, make)
         return tuple(str(path) for path in sorted(folder.iterdir()))
 

@@ -36,6 +36,7 @@ def tree_key(pin: EnginePin, compiler: Compiler, arch: Architecture) -> dict[str
         "definitions": list(pin.definitions),
         "link": list(LINK_FLAGS),
         "recipe": {name: hashlib.sha256(data).hexdigest() for name, data in recipe().items()},
+        "patches": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in pin.changes.items()},
     }
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
+from sampan.build import patches
 from sampan.errors import IncompatibleError
 
 if sys.version_info >= (3, 11):
@@ -51,6 +52,7 @@ class EnginePin:
     definitions: tuple[str, ...]
     architectures: dict[str, Architecture]
     licences: tuple[Licence, ...]
+    changes: dict[str, str] = field(default_factory=dict)  # our patches by name, as text
 
     def architecture(self, arch: str) -> Architecture:
         """Raises IncompatibleError ``build.architecture`` where the engine is not built for ``arch``."""
@@ -78,4 +80,5 @@ def engine_pin() -> EnginePin:
         definitions=tuple(row["definitions"]),
         architectures={name: Architecture(name, **fields) for name, fields in row["architectures"].items()},
         licences=tuple(Licence(**fields) for fields in row["licence"]),
+        changes=patches.texts(),
     )

@@ -9,15 +9,17 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from sampan.build import patches
 from sampan.build.pins import EnginePin, Licence
 from sampan.errors import BadInputError, BuildError
 
 
 def unpack(archive: Path, pin: EnginePin, target: Path) -> None:
-    """Put ``pin.top`` of the archive at ``target``. Does nothing where it is already there.
+    """Put ``pin.top`` of the archive, with the pin's changes, at ``target``. Does nothing where it is already there.
 
     The folder gets its name only when it is whole; what an interrupted run left is removed first. Raises
-    BadInputError ``build.archive`` on a damaged archive, a path or link that leads outside, or a special file.
+    BadInputError ``build.archive`` on a damaged archive, a path or link that leads outside, or a special file;
+    BuildError ``build.patch`` where a patch does not fit.
     """
     if target.is_dir():
         return
@@ -34,6 +36,8 @@ def unpack(archive: Path, pin: EnginePin, target: Path) -> None:
         raise BadInputError("build.archive", path=str(archive), detail=str(error)) from error
     if not found:
         raise BadInputError("build.archive", path=str(archive), detail=f"there is no {pin.top} in it")
+    for name, text in pin.changes.items():
+        patches.apply(name, text, fresh)
     fresh.rename(target)
 
 

@@ -29,7 +29,7 @@ def small_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ziglang").mkdir()
     (tmp_path / "ziglang/COPYRIGHT").write_text("free\n", encoding="utf-8")
     licences = (Licence("LICENSE-engine", "source", "LICENSE"), Licence("LICENSE-libc", "compiler", "COPYRIGHT"))
-    pin = replace(engine_pin(), top=TOP, licences=licences)
+    pin = replace(engine_pin(), top=TOP, licences=licences, changes={})
     monkeypatch.setattr(engine, "engine_pin", lambda: pin)
     monkeypatch.setattr(engine, "find_compiler", lambda: Compiler(tmp_path / "ziglang", "0.17.1"))
     monkeypatch.setattr(engine, "find_build_tools", lambda: BuildTools(Path("/env/cmake"), Path("/env/ninja")))

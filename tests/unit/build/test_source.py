@@ -13,7 +13,7 @@ from sampan.build.pins import Licence, engine_pin
 from sampan.build.source import licence_text, unpack
 from sampan.errors import BadInputError, BuildError, ExitCode
 
-PIN = replace(engine_pin(), top=TOP, omit=("docs",))
+PIN = replace(engine_pin(), top=TOP, omit=("docs",), changes={})
 FILES = {"CMakeLists.txt": b"project(x)", "src/a.c": b"int a;", "docs/long.md": b"x" * 5000}
 
 

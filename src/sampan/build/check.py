@@ -9,7 +9,7 @@ from elftools.elf.elffile import ELFFile
 
 from sampan.errors import BuildError
 
-MACHINES = {"aarch64": "EM_AARCH64", "x86_64": "EM_X86_64"}
+MACHINES = {"aarch64": "EM_AARCH64", "x86_64": "EM_X86_64", "loongarch64": "EM_LOONGARCH"}
 PAGE = 0x10000  # bytes; the largest page of any supported kernel
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from sampan import i18n
 from sampan.cli import options, output
 from sampan.errors import UsageError
+
+if TYPE_CHECKING:
+    from sampan.flow.tools import Tools
 
 
 def register(app: typer.Typer) -> None:
@@ -20,6 +24,7 @@ def survey(
     target: str = typer.Argument("this", help=i18n.text("cli.opt.survey"), autocompletion=options.target_names),
     list_known: bool = typer.Option(False, "--list", help=i18n.text("cli.opt.list")),
     script: bool = typer.Option(False, "--script", help=i18n.text("cli.opt.script")),
+    probe: bool = typer.Option(False, "--probe", help=i18n.text("cli.opt.probe")),
     read: str | None = typer.Option(None, "--read", metavar="FILE|-", help=i18n.text("cli.opt.read")),
     diff: tuple[str, str] | None = typer.Option(None, "--diff", metavar="A B", help=i18n.text("cli.opt.diff")),
     jump: str | None = typer.Option(None, "--jump", metavar="USER@HOST:PORT", help=i18n.text("cli.opt.jump")),
@@ -32,25 +37,31 @@ def survey(
     json: options.Json = False,
 ) -> None:
     """Show one profile, or the names of all."""
-    from sampan.cli import survey_lines
+    from sampan.cli import survey_facts, survey_lines
     from sampan.flow import surveys
 
     if sum((list_known, script, read is not None, diff is not None)) > 1:
         raise UsageError("survey.one-of")
-    way = surveys.Way(jump, tuple(identity), accept, timeout)
+    if probe and (list_known or read is not None or diff is not None):
+        raise UsageError("survey.probe-where", target="--list/--read/--diff")
+    way, tools = surveys.Way(jump, tuple(identity), accept, timeout), _tools() if probe else None
     if list_known:
         survey_lines.known()
     elif script:
-        _script()
+        typer.echo(surveys.script(tools), nl=False)
     elif diff:
         survey_lines.differences(*diff, *(surveys.profile(side, way) for side in diff))
     else:
-        profile = surveys.pasted(read) if read else surveys.profile(target, way)
+        profile = surveys.pasted(read) if read else surveys.profile(target, way, tools)
         options.save(profile, out)
-        output.print_value(profile, lambda: survey_lines.facts(profile))
+        output.print_value(profile, lambda: survey_facts.facts(profile))
 
 
-def _script() -> None:
-    from sampan.survey.script import text
+def _tools() -> Tools:
+    """Raises UsageError where the probe cannot be made: a bundle has no compiler."""
+    from sampan.cli.entry import on_target
+    from sampan.flow.tools import workshop_tools
 
-    typer.echo(text(), nl=False)
+    if on_target():
+        raise UsageError("survey.probe-workshop")
+    return workshop_tools(output.progress())

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from sampan.errors import BadInputError
+from sampan.errors import BadInputError, UsageError
+from sampan.flow.tools import Tools
 from sampan.spec.target import TargetProfile
 
 PASTED = "pasted"
@@ -24,23 +25,27 @@ class Way:
     seconds: float = 15.0
 
 
-def profile(target: str, way: Way) -> TargetProfile:
-    """A known name, ``this``, a profile file, or ``ssh://user@host:port``.
+def profile(target: str, way: Way, probing: Tools | None = None) -> TargetProfile:
+    """A known name, ``this``, a profile file, or ``ssh://user@host:port``; with the probe where tools are given.
 
-    Raises UsageError, BadInputError, IncompatibleError; for ssh see ``edge.ssh.run_script``.
+    Raises UsageError, BadInputError, IncompatibleError, BuildError; for ssh see ``edge.ssh.run_script``.
     """
+    from sampan.flow import probing as probes
     from sampan.survey.resolve import resolve
 
     if target.startswith("ssh://"):
-        return remote(target, way)
-    return here() if target == "this" else resolve(target)
+        return remote(target, way, probes.survey_script(probing) if probing else None)
+    if target == "this":
+        return probes.probed(here(), probing) if probing else here()
+    if probing:
+        raise UsageError("survey.probe-where", target=target)
+    return resolve(target)
 
 
-def remote(target: str, way: Way) -> TargetProfile:
+def remote(target: str, way: Way, probing_script: str | None = None) -> TargetProfile:
     """The survey script, run through ssh; the profile has the host's name. Nothing is left on that machine."""
     from sampan.edge import ssh
     from sampan.survey import pasted as reader
-    from sampan.survey import script
     from sampan.survey.resolve import name_of_host
 
     address = ssh.parse(target)
@@ -50,8 +55,16 @@ def remote(target: str, way: Way) -> TargetProfile:
         accept=way.accept,
         connect_seconds=way.seconds,
     )
-    output = ssh.run_script(address, script.text(), settings)
+    output = ssh.run_script(address, probing_script or script(None), settings)
     return reader.profile(output, name=name_of_host(address.host), where=str(address))
+
+
+def script(probing: Tools | None) -> str:
+    """The survey script, with the probe where tools are given. Raises BuildError, MissingToolError."""
+    from sampan.flow.probing import survey_script
+    from sampan.survey.script import text
+
+    return survey_script(probing) if probing else text()
 
 
 def here() -> TargetProfile:

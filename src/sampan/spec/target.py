@@ -27,11 +27,28 @@ class LibcFacts:
 
 
 @dataclass(frozen=True)
+class ProbeFacts:
+    """What became of one instruction of each feature that was executed on the machine; sorted names.
+
+    ``illegal`` died of SIGILL, ``hung`` had to be ended, of ``unclear`` nothing was learnt. ``false_claims`` are those of
+    the first two that the kernel reports, ``unclaimed`` ran although the kernel does not report them.
+    """
+
+    ran: tuple[str, ...]
+    illegal: tuple[str, ...] = ()
+    hung: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+    false_claims: tuple[str, ...] = ()
+    unclaimed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class CpuFacts:
     """One CPU, in the kernel's words.
 
-    ``features`` are the names that /proc/cpuinfo prints (``asimddp``, ``avx2``…), sorted. ``features_known`` is
-    False where they are only the architecture's floor and the machine may have more (a generic profile).
+    ``features`` are the names that /proc/cpuinfo prints (``asimddp``, ``avx2``…), sorted, without the false claims that
+    a probe has found: whatever is planned, it must not use those. ``features_known`` is False where they are only the
+    architecture's floor and the machine may have more (a generic profile).
     ``implementer`` and ``part`` are the arm64 MIDR fields as hexadecimal text (``0x48``, ``0xd01``).
     """
 
@@ -50,6 +67,7 @@ class CpuFacts:
     model_number: str | None = None  # x86: "model"
     stepping: str | None = None  # x86
     allowed: str | None = None  # the CPUs that this process may use, as the kernel lists them: 0-3,8
+    probe: ProbeFacts | None = None  # None: no instruction was tried
 
 
 @dataclass(frozen=True)

@@ -58,3 +58,9 @@ def userland(root: Path) -> ElfKind | None:
         if found is not None:
             return found
     return None
+
+
+def header(machine: str) -> str:
+    """The bytes 4, 5, 18 and 19 of that machine's ELF headers as hexadecimal text, as the survey script has them."""
+    number, kind_of_word = next(key for key, name in _MACHINES.items() if name == machine)
+    return (bytes([kind_of_word, 1]) + number.to_bytes(2, "little")).hex()

@@ -94,7 +94,8 @@ class _Process:
     """One loader's view of the world; what a Python program has in memory before it loads anything more."""
 
     def __init__(self, world: World) -> None:
-        self._world, self._loader, self._on_target = world, world.loader, world.on_target
+        self._world, self._loader = world, world.loader
+        self._on_target = world.on_target | world.unstated
         self._hwcaps = world.hwcaps
         self._python: str | None = None
         self._base: Edges = {}
@@ -167,7 +168,6 @@ def search_folders(world: World, path: str, loaders: tuple[str, ...] = ()) -> It
 
 
 def _expanded(world: World, path: str, entries: tuple[str, ...]) -> Iterator[str]:
-    lib = world.arch.lib[0 if world.private is None else 1]
     for entry in entries:
         if paths.from_origin(entry):  # any other folder is the target's, whose contents nobody knows
-            yield paths.expand(entry, path, lib, world.profile.arch)
+            yield paths.expand(entry, path, world.lib, world.profile.arch)

@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 
+from sampan.audit import base
 from sampan.audit.facts import Damaged, ElfFacts
 from sampan.audit.rules import ArchRules, Rules, number, split_version
 from sampan.spec import layout
@@ -57,16 +59,20 @@ class World:
         """The private loader, where there is a runtime that has one."""
         return self.find(posixpath.join(self.private, layout.LOADER)) if self.private is not None else None
 
-    @property
+    @cached_property
     def on_target(self) -> frozenset[str]:
         """Libraries that the target itself has for sure. The private loader uses none of them."""
-        if self.private is not None:
-            return frozenset()
-        named = self.profile.extra.get("libraries")  # what a survey may say of further ones
-        more = frozenset(map(str, named)) if isinstance(named, (list, tuple)) else frozenset()
-        gcc = self.rules.gcc_libraries if self.profile.libc.glibcxx else frozenset()
-        driver = self.rules.driver_libraries if self.profile.gpus else frozenset()
-        return self.rules.glibc_libraries | gcc | driver | more
+        return base.certain(self.profile, self.rules) if self.private is None else frozenset()
+
+    @cached_property
+    def unstated(self) -> frozenset[str]:
+        """Libraries that the target may well have, but nothing says that it does."""
+        return base.probable(self.profile) - self.on_target if self.private is None else frozenset()
+
+    @property
+    def lib(self) -> str:
+        """What ``$LIB`` in a search path becomes."""
+        return self.arch.lib[1 if self.private is not None or base.multiarch(self.profile) else 0]
 
     @property
     def glibc(self) -> tuple[int, ...]:

@@ -200,7 +200,7 @@ def test_libraries_of_this_machine_are_never_the_targets(put: Put, make: Make, k
 
 
 def test_two_libraries_that_need_one_another_are_no_loop(put: Put, make: Make, kylin: TargetProfile) -> None:
-    put("s/liba.so", make(soname="liba.so", needed=["libb.so", "libz.so.1"], runpath="$ORIGIN").build())
+    put("s/liba.so", make(soname="liba.so", needed=["libb.so", "libx.so.1"], runpath="$ORIGIN").build())
     site = put("s/libb.so", make(soname="libb.so", needed=["liba.so"], runpath="$ORIGIN").build()).parent
     assert _codes(audit([site], kylin)) == [("closure.missing", f"{site}/liba.so")]
 

@@ -15,8 +15,8 @@ _SHOWN = 6
 
 
 def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:
-    """``closure.missing``, ``closure.symbols``, ``closure.duplicate``, ``closure.contested``, ``closure.unreached``
-    and ``closure.dlopen``.
+    """``closure.missing``, ``closure.unstated``, ``closure.symbols``, ``closure.duplicate``, ``closure.contested``,
+    ``closure.unreached`` and ``closure.dlopen``.
     """
     facts = world.files[path]
     yield from _missing(path, facts, world, closure)
@@ -28,13 +28,22 @@ def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:
 
 
 def _missing(path: str, facts: ElfFacts, world: World, closure: Closure) -> Iterator[Finding]:
-    """Every library that is missing, and where it was looked for. Of musl's own ``loader.musl`` speaks."""
+    """Every library that is missing, and where it was looked for, and those of which nobody knows.
+
+    Of musl's own ``loader.musl`` speaks.
+    """
     missing = [name for name in closure.missing(path, facts.needed) if "/" not in name and not is_musl(name)]
     if missing:
         folders = [world.name(folder) for folder in search_folders(world, path)]
         places = [*folders, *([] if world.private else [world.profile.name])]
         values = (("libraries", ", ".join(missing)), ("searched", ", ".join(dict.fromkeys(places)) or "-"))
         yield Finding("closure.missing", "error", world.name(path), values)
+    unstated = [
+        name for name in facts.needed if name in world.unstated and closure.served.get((path, name)) == TARGET
+    ]
+    if unstated:
+        values = (("libraries", ", ".join(unstated)), ("target", world.profile.name))
+        yield Finding("closure.unstated", "warning", world.name(path), values)
 
 
 def _symbols(path: str, facts: ElfFacts, world: World, closure: Closure) -> Iterator[Finding]:

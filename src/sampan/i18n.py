@@ -7,6 +7,7 @@ The catalogue is every ``data/messages/*.toml``: a table per key with ``en`` and
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -18,7 +19,8 @@ else:
     import tomli as tomllib
 
 LANGUAGES = ("en", "zh")
-_state = {"language": "en"}
+PROGRAM = "sampan"  # as the catalogue names it
+_state = {"language": "en", "program": PROGRAM, "verbs": ""}
 
 
 def choose_language(argv: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -41,6 +43,18 @@ def _known(locale: str) -> str:
 def use(language: str) -> None:
     """Set the language of every later message."""
     _state["language"] = _known(language)
+
+
+def use_program(program: str, verbs: Sequence[str]) -> None:
+    """Set what the user types here before one of these verbs: ``./sampan`` in a bundle."""
+    _state["program"], _state["verbs"] = program, "|".join(verbs)
+
+
+def typed_here(told: str) -> str:
+    """The text with each command that works here named as it is typed here; others belong to the workshop."""
+    if _state["program"] == PROGRAM:
+        return told
+    return re.sub(rf"(?<![\w./<-]){PROGRAM} (?=(?:{_state['verbs']})\b)", f"{_state['program']} ", told)
 
 
 def use_environment() -> None:
@@ -69,12 +83,20 @@ def text(key: str, /, **values: object) -> str:
 
     An unknown key gives the key itself with its values: a missing translation must never hide an error.
     """
-    return text_in(_state["language"], key, **values)
+    return _filled(typed_here(_template(_state["language"], key)), key, values)
 
 
 def text_in(language: str, key: str, /, **values: object) -> str:
     """The message ``key`` in a language of one's choice: for files that carry both."""
+    return _filled(_template(language, key), key, values)
+
+
+def _template(language: str, key: str) -> str:
     entry = catalogue().get(key)
-    if entry is None:
-        return f"{key} {values}" if values else key
-    return entry[language].format(**values)
+    return entry[language] if entry else ""
+
+
+def _filled(template: str, key: str, values: Mapping[str, object]) -> str:
+    if template:
+        return template.format(**values)
+    return f"{key} {values}" if values else key

@@ -25,6 +25,7 @@ WORKSHOP_VERBS = (
     "pack",
 )
 EVERYWHERE = ("survey",)
+SERVICE_VERBS = ("status", "start", "stop", "uninstall")  # all in one module
 TARGET_VERBS = ("serve", "selftest", "install", "service", "doctor")
 
 
@@ -77,5 +78,6 @@ def build_app() -> typer.Typer:
 def main() -> None:
     """Entry point of the ``sampan`` command."""
     i18n.use_environment()
+    i18n.use_program(entry.program(), (*EVERYWHERE, *TARGET_VERBS, *SERVICE_VERBS))
     app = build_app()
     raise SystemExit(entry.run(app, sys.argv[1:]))

@@ -6,6 +6,7 @@ import typer
 
 from sampan import i18n
 from sampan.cli import options, output
+from sampan.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -13,8 +14,17 @@ def register(app: typer.Typer) -> None:
     options.add(app, runtime, options.STAGES)
 
 
+def _checked(arch: str) -> str:
+    """Raises UsageError for a word that is no architecture's name, with the name that it is likely to mean."""
+    from sampan.spec import arch as names
+
+    if arch not in names.KNOWN:
+        raise UsageError("cli.arch", arch=arch, meant=names.meant(arch) or ", ".join(names.KNOWN))
+    return arch
+
+
 def runtime(
-    arch: str = typer.Argument(..., help=i18n.text("cli.opt.arch"), metavar="ARCH"),
+    arch: str = typer.Argument(..., help=i18n.text("cli.opt.arch"), metavar="ARCH", callback=_checked),
     refresh: bool = typer.Option(False, "--refresh", help=i18n.text("cli.opt.refresh")),
     out: options.SaveTo = None,
     json: options.Json = False,

@@ -63,5 +63,5 @@ def _tools() -> Tools:
     from sampan.flow.tools import workshop_tools
 
     if on_target():
-        raise UsageError("survey.probe-workshop")
+        raise UsageError("survey.probe-workshop", command="sampan survey --script --probe")
     return workshop_tools(output.progress())

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from sampan.errors import BadInputError, UsageError
-from sampan.spec import codec
+from sampan.spec import arch, codec
 from sampan.spec.target import TargetProfile
 from sampan.survey import known
 from sampan.survey.machine import survey_this
@@ -51,6 +51,9 @@ def name_of_host(host: str) -> str:
 def closest(target: str) -> tuple[str, ...]:
     """The known names that look most like ``target``, best first; all of them where none does."""
     names = (*known.names(), THIS)
+    generic = f"generic-{arch.meant(target)}".replace("_", "-")
+    if generic in names:  # an architecture's name is no machine's
+        return (generic,)
     wanted = target.lower().replace("_", "-").replace(" ", "-")
     parts = tuple(name for name in names if len(wanted) > 2 and wanted in name)
     near = (*parts, *get_close_matches(wanted, names, n=3, cutoff=0.5))

@@ -22,17 +22,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.fuzz.seeds import seeds
+from tests.fuzz.seeds import add_to_corpus, seeds
 from tests.fuzz.trial import Run, keep, late
 
-HARD_SECONDS = 40  # of one input, then its process is stuck in C and is ended
+HARD_SECONDS = 120  # of one input, then its process is stuck in C and is ended
 ADDRESSES = 3 << 30  # bytes of the whole process
 
 
-def work(place: Path, seed: int, end: float, known: list[tuple[str, bytes]]) -> int:
+def work(place: Path, seed: int, end: float, known: list[tuple[str, bytes]], corpus: Path | None) -> int:
     """One process until time is up. The exit code."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGPROF, late)
     faulthandler.enable()
     tempfile.tempdir = str(place)
     run = Run(random.Random(seed), list(known), place)
@@ -47,6 +47,8 @@ def work(place: Path, seed: int, end: float, known: list[tuple[str, bytes]]) -> 
                 f" seed {seed}",
                 flush=True,
             )
+    if corpus and run.grown:
+        add_to_corpus(run.corpus[-run.grown :], corpus)
     left = [one.name for one in place.iterdir()]
     print(*(f"left behind: {name}" for name in left), sep="\n", end="\n" if left else "")
     return 1 if run.faults or left else 0
@@ -58,22 +60,23 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--real", type=Path, help="a folder with real libraries, small ones of which are used too")
+    parser.add_argument("--corpus", type=Path, help="a zip to write: the kept corpus and what led to new lines")
     chosen = parser.parse_args()
     known = seeds(sorted(chosen.real.rglob("*")) if chosen.real else [])
     print(f"{len(known)} files to begin with", flush=True)
     end, seed, worst = time.monotonic() + 60 * chosen.minutes, chosen.seed, 0
     while time.monotonic() < end:
         with tempfile.TemporaryDirectory(prefix="fuzz-audit-") as name:
-            worst = max(worst, _watched(Path(name), seed, end, known))
+            worst = max(worst, _watched(Path(name), seed, end, known, chosen.corpus))
         seed += 1
     return worst
 
 
-def _watched(place: Path, seed: int, end: float, known: list[tuple[str, bytes]]) -> int:
+def _watched(place: Path, seed: int, end: float, known: list[tuple[str, bytes]], corpus: Path | None) -> int:
     """One process; where it dies or hangs, its input is kept."""
     child = os.fork()
     if not child:
-        os._exit(_guarded(place, seed, end, known))
+        os._exit(_guarded(place, seed, end, known, corpus))
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done and os.WIFEXITED(status):
@@ -90,9 +93,9 @@ def _watched(place: Path, seed: int, end: float, known: list[tuple[str, bytes]])
         time.sleep(0.5)
 
 
-def _guarded(place: Path, seed: int, end: float, known: list[tuple[str, bytes]]) -> int:
+def _guarded(place: Path, seed: int, end: float, known: list[tuple[str, bytes]], corpus: Path | None) -> int:
     try:
-        return work(place, seed, end, known)
+        return work(place, seed, end, known, corpus)
     except BaseException:
         traceback.print_exc()
         return 2

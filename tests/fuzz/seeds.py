@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.unit.audit.test_audit_wheels import NAME, wheel
 from sampan.audit.elf import MAGIC
 
 KEPT = Path(__file__).parents[1] / "data" / "audit-hostile"
+CORPUS = Path(__file__).parents[1] / "data" / "audit-corpus.zip"
 _LARGEST, _REAL = 200_000, 30  # bytes of a real library, and how many: more are only slower
 
 # A constructor, a test of the CPU, a table of functions, an import: what the reading of code goes by.
@@ -61,7 +63,23 @@ def seeds(real: list[Path]) -> list[tuple[str, bytes]]:
     found += [(f"a{suffix}", pack(tar({**members}))) for suffix, pack in COMPRESSED.items()]
     small = sorted((path for path in real if _small_elf(path)), key=lambda path: path.stat().st_size)
     found += [(f"real-{path.name}", path.read_bytes()) for path in small[:_REAL]]
-    return [*found, *((each.name, each.read_bytes()) for each in sorted(KEPT.glob("*")))]
+    found += [(each.name, each.read_bytes()) for each in sorted(KEPT.glob("*"))]
+    return [*found, *_found_before()]
+
+
+def _found_before() -> list[tuple[str, bytes]]:
+    """What earlier runs kept because it led somewhere new. Names are NUMBER/NAME."""
+    if not CORPUS.exists():
+        return []
+    with zipfile.ZipFile(CORPUS) as archive:
+        return [(info.filename.partition("/")[2], archive.read(info)) for info in archive.infolist()]
+
+
+def add_to_corpus(fresh: list[tuple[str, bytes]], target: Path) -> None:
+    """Write CORPUS and ``fresh`` to ``target``, the same bytes for the same inputs."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for number, (name, content) in enumerate([*_found_before(), *fresh]):
+            archive.writestr(zipfile.ZipInfo(f"{number:04}/{name}"), content, zipfile.ZIP_DEFLATED)
 
 
 def _program() -> bytes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sampan.audit.instructions.binary import Array, Binary
+from sampan.audit.instructions.binary import Binary
+from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.words import pieces
 
 _FOLLOWS = 4  # words after an adrp in which its add stands

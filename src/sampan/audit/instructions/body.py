@@ -15,6 +15,7 @@ from sampan.audit.instructions.flow import Block, Flow
 
 _MAX_GUARDS = 64
 _MAX_KINDS = 32
+_MAX_WORK = 1 << 16  # blocks that are walked, times guards or kinds: fewer of these in a huge function
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _next(block: Block, ends: Callable[[int], bool]) -> tuple[int, ...]:
 
 def _guarded(blocks: dict[int, Block], after: _Ways, reader: Flow, start: int) -> frozenset[int]:
     tests = [at for at, block in blocks.items() if block.kind == flow.BRANCH and reader.tests_cpu(block, start)]
-    tests = tests[:_MAX_GUARDS]
+    tests = tests[: _affordable(_MAX_GUARDS, after)]
     guarded: set[int] = set()
     sides: dict[int, set[tuple[int, int]]] = {}  # by block: the sides of tests that lead straight to it
     for at in tests:
@@ -93,10 +94,14 @@ def _guarded(blocks: dict[int, Block], after: _Ways, reader: Flow, start: int) -
     return frozenset(guarded | _behind(start, sides, after))
 
 
+def _affordable(most: int, after: _Ways) -> int:
+    return max(1, min(most, _MAX_WORK // max(1, len(after))))
+
+
 def _behind(start: int, sides: dict[int, set[tuple[int, int]]], after: _Ways) -> set[int]:
     """Blocks to which several tests lead, each by one of its sides, and nothing else does: a test within a loop."""
     found: set[int] = set()
-    for kind in sorted({frozenset(one) for one in sides.values()}, key=sorted)[:_MAX_KINDS]:
+    for kind in sorted({frozenset(one) for one in sides.values()}, key=sorted)[: _affordable(_MAX_KINDS, after)]:
         open_ways = {at: tuple(way for way in ways if (at, way) not in kind) for at, ways in after.items()}
         reached = _reached(start, set(), open_ways)
         found |= {block for block, one in sides.items() if one == kind and block not in reached}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from sampan.audit.instructions.binary import Array
+from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.reach import Code
 
 _ROUNDS = 3  # callers of callers

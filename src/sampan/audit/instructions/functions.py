@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sampan.audit.instructions.binary import EH_FRAME_HDR, Array, Binary
+from sampan.audit.instructions.binary import Binary
+from sampan.audit.instructions.layouts import EH_FRAME_HDR, Array
 
 _FUNCTION, _IFUNC = 2, 10
 _MAX_UNWIND = 1 << 24  # bytes that are read entry by entry
@@ -122,10 +123,7 @@ def _entries(binary: Binary) -> Iterator[tuple[int, int]]:
 
 def _with_ends(binary: Binary, starts: Array, entries: Array) -> tuple[Array, Array]:
     """The length stands 12 bytes into an entry whose addresses are pcrel sdata4; others are left out."""
-    offsets = np.full(len(entries), -1, np.int64)
-    for segment in binary.loads:
-        inside = (entries >= segment["vaddr"]) & (entries < segment["vaddr"] + segment["size"])
-        offsets[inside] = entries[inside] - segment["vaddr"] + segment["offset"]
+    offsets = binary.offsets_of(entries)
     sound = (offsets >= 0) & (offsets + 16 <= len(binary.data))
     starts, entries, offsets = starts[sound], entries[sound], offsets[sound]
     fields = binary.view[offsets[:, None] + np.arange(8, 16)].copy().view("<i4").astype(np.int64).reshape(-1, 2)
@@ -144,9 +142,6 @@ def _function_symbols(binary: Binary) -> tuple[Array, Array, Array]:
         values = symbols.table["value"][rows].astype(np.int64)
         found.append(np.stack((values, np.full(len(rows), number), rows)))
     table = np.concatenate(found, axis=1) if found else np.empty((3, 0), np.int64)
-    inside = np.zeros(table.shape[1], bool)
-    for span in binary.code:
-        inside |= (table[0] >= span.start) & (table[0] < span.end)
-    table = table[:, inside]
+    table = table[:, binary.in_code(table[0])]
     _, first = np.unique(table[0], return_index=True)
     return table[0][first], table[1][first], table[2][first]

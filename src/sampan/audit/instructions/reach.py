@@ -6,12 +6,13 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sampan.audit.instructions import body
-from sampan.audit.instructions.binary import INIT_ARRAY, PREINIT_ARRAY, Binary
+from sampan.audit.instructions.binary import Binary
 from sampan.audit.instructions.body import Body
 from sampan.audit.instructions.flow import Flow
 from sampan.audit.instructions.functions import Functions
 from sampan.audit.instructions.imports import Imports
 from sampan.audit.instructions.knowledge import Knowledge
+from sampan.audit.instructions.layouts import INIT_ARRAY, PREINIT_ARRAY
 
 _DT_INIT, _MAX_ARRAY = 12, 1 << 20
 _NEAR_START = 3  # calls from the entry within which an address that is taken is run: main is handed to libc
@@ -61,7 +62,7 @@ def roots(code: Code, *, program: bool) -> dict[int, str]:
         (".init_array", INIT_ARRAY, 25, 27),
     ):
         address, size = binary.array(section, tag, size_tag)
-        for slot in range(address, address + min(size, _MAX_ARRAY) // 8 * 8, 8):
+        for slot in range(address, address + min(size, _MAX_ARRAY, binary.room(address)) // 8 * 8, 8):
             found.setdefault(code.imports.target(slot), name)
     found.setdefault(binary.dynamic.get(_DT_INIT, 0), ".init")
     for address in code.imports.resolvers:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sampan.audit.instructions import tables
-from sampan.audit.instructions.binary import Array, Binary, Span
+from sampan.audit.instructions.binary import Binary
 from sampan.audit.instructions.functions import Functions
+from sampan.audit.instructions.layouts import Array, Span
 
 Words: TypeAlias = npt.NDArray[np.uint32]
 Numbers: TypeAlias = npt.NDArray[np.uint8]

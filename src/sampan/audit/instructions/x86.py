@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 from iced_x86 import Decoder
 
-from sampan.audit.instructions.binary import Array, Binary
+from sampan.audit.instructions.binary import Binary
 from sampan.audit.instructions.classify import Find
 from sampan.audit.instructions.functions import Functions
+from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.x86tables import STRANGER, candidates, needs
 
 PIECE = 1 << 20  # bytes

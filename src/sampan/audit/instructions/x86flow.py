@@ -1,8 +1,10 @@
-"""Control flow of x86-64 code."""
+"""Control flow of x86-64 code, and which of its branches depend on what the CPU can do."""
 
 from __future__ import annotations
 
-from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register, Register_, RegisterExt
+from dataclasses import replace
+
+from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind
 
 from sampan.audit.instructions import flow
 from sampan.audit.instructions.binary import Binary
@@ -10,37 +12,55 @@ from sampan.audit.instructions.flow import Block
 from sampan.audit.instructions.imports import Imports
 from sampan.audit.instructions.knowledge import Knowledge
 from sampan.audit.instructions.x86 import decode
+from sampan.audit.instructions.x86values import X86Values
 
 _MAX_BLOCK = 1 << 14  # bytes
-_PROBE = 192  # bytes of a function that answers a question
 _ONCE = 10  # instructions after a branch in which a flag that is set once is set
-_MOVES = frozenset((Mnemonic.MOV, Mnemonic.MOVZX, Mnemonic.MOVSX, Mnemonic.MOVSXD))
-_KEEPS = frozenset((Mnemonic.AND, Mnemonic.SHR, Mnemonic.SAR, Mnemonic.SHL, Mnemonic.XOR, Mnemonic.NOT, Mnemonic.OR))
-_ANSWERS = frozenset((Mnemonic.CPUID, Mnemonic.XGETBV))
-_FOUR = frozenset((Register.RAX, Register.RBX, Register.RCX, Register.RDX))
+_STEP, _MAX_MARKS = 32, 1 << 17  # a mark every so many instructions
+_MAX_VAIN = 1 << 23  # instructions that led to no branch: then only a hostile file has more of them
 
 
-class X86Flow:
-    """The reader of one file."""
+class X86Flow(X86Values):
+    """The reader of one file.
+
+    Long runs of code leave marks, so that a hostile file with a thousand ways into one of them is not decoded a
+    thousand times.
+    """
 
     def __init__(self, binary: Binary, imports: Imports, knowledge: Knowledge) -> None:
-        self.binary = binary
-        self.imports = imports
-        self.knowledge = knowledge
+        super().__init__(binary, imports, knowledge)
         self._before: dict[int, int] = {}  # the block that falls into this one, by its call or branch
+        self._vain = 0
+        self._marks: dict[int, Block] = {}  # by the address of an instruction: a block that it lies in
 
     def block(self, start: int) -> Block | None:
         """Up to the next branch."""
-        if self.binary.span_at(start) is None:
+        found = self._found(start) if self.binary.span_at(start) is not None else None
+        if found is not None:
+            self._before.setdefault(found.end, start)
+        return found
+
+    def _found(self, start: int) -> Block | None:
+        passed: list[int] = []
+        if self._vain > _MAX_VAIN:
             return None
-        for one in decode(self.binary, start, start + _MAX_BLOCK):
+        for number, one in enumerate(decode(self.binary, start, start + _MAX_BLOCK)):
             if one.code == Code.INVALID:
-                return None
-            if one.flow_control != FlowControl.NEXT:
-                found = self._ends(one, start)
-                self._before.setdefault(found.end, start)
+                break
+            known = self._marks.get(one.ip) if number else None
+            if known is not None or one.flow_control != FlowControl.NEXT:
+                found = replace(known, start=start) if known is not None else self._ends(one, start)
+                self._mark(passed, found)
                 return found
+            if number % _STEP == _STEP - 1:
+                passed.append(one.ip)
+        self._vain += len(passed) * _STEP
         return None
+
+    def _mark(self, passed: list[int], found: Block) -> None:
+        if len(self._marks) > _MAX_MARKS:
+            self._marks.clear()
+        self._marks.update(dict.fromkeys(passed, found))
 
     def _ends(self, one: Instruction, start: int) -> Block:
         control, end = one.flow_control, one.next_ip
@@ -59,16 +79,6 @@ class X86Flow:
             return Block(start, end, one.ip, flow.ON if stays else flow.END)
         goes_on = (FlowControl.INDIRECT_CALL, FlowControl.INTERRUPT)  # syscall is a plain instruction to the decoder
         return Block(start, end, one.ip, flow.ON if control in goes_on else flow.END)
-
-    def import_of(self, target: int) -> int | None:
-        """``jmp *slot(%rip)``, perhaps after ``endbr64``."""
-        for number, one in enumerate(decode(self.binary, target, target + 16)):
-            if one.flow_control == FlowControl.INDIRECT_BRANCH and one.is_ip_rel_memory_operand:
-                slot: int = one.ip_rel_memory_address
-                return slot
-            if one.mnemonic != Mnemonic.ENDBR64 or number:
-                return None
-        return None
 
     def addresses(self, block: Block) -> tuple[int, ...]:
         """What LEA, MOV of a number and MOV from a table of addresses give."""
@@ -97,73 +107,10 @@ class X86Flow:
         one = code[at]
         if one.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
             return ""
-        memory = self._memory(code, at)
+        memory = self.memory(code, at)
         if memory:
             return memory
-        return self._source(code, at, one.op0_register, 6) if one.op0_kind == OpKind.REGISTER else ""
-
-    def _memory(self, code: list[Instruction], at: int) -> str:
-        """``flag<address>`` where the instruction reads a global variable."""
-        one = code[at]
-        if OpKind.MEMORY not in (one.op0_kind, one.op1_kind) or one.mnemonic == Mnemonic.LEA:
-            return ""
-        if one.is_ip_rel_memory_operand:
-            return f"flag{one.ip_rel_memory_address}"
-        base = RegisterExt.full_register(one.memory_base) if one.memory_base else Register.NONE
-        if base == Register.NONE:
-            return f"flag{one.memory_displacement}" if one.memory_index == Register.NONE else ""
-        for before in reversed(code[:at]):
-            if before.op0_kind == OpKind.REGISTER and RegisterExt.full_register(before.op0_register) == base:
-                if before.is_ip_rel_memory_operand and before.mnemonic in (Mnemonic.LEA, Mnemonic.MOV):
-                    return f"flag{before.ip_rel_memory_address + one.memory_displacement}"
-                return ""
-        return ""
-
-    def _source(self, code: list[Instruction], at: int, register: Register_, depth: int) -> str:
-        """Where the register's value comes from: ``flag<address>``, ``cpu`` or nothing known."""
-        wanted = RegisterExt.full_register(register)
-        for place in range(at - 1, -1, -1):
-            one = code[place]
-            if one.mnemonic in _ANSWERS and wanted in _FOUR:
-                return "cpu"
-            if one.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
-                return "cpu" if wanted == Register.RAX and self._answers(one) else ""
-            if one.op0_kind == OpKind.REGISTER and RegisterExt.full_register(one.op0_register) == wanted:
-                found = self._written(code, place, depth)
-                if found is not None:
-                    return found
-        return ""
-
-    def _written(self, code: list[Instruction], place: int, depth: int) -> str | None:
-        """What the instruction puts into its register; None where it only changes what was there."""
-        one = code[place]
-        if one.mnemonic in _MOVES and one.op1_kind == OpKind.REGISTER:
-            return self._source(code, place, one.op1_register, depth - 1) if depth else ""
-        if one.mnemonic in _MOVES:
-            return self._memory(code, place)
-        if one.mnemonic in _KEEPS:
-            return self._memory(code, place) or None
-        return ""
-
-    def _answers(self, call: Instruction) -> bool:
-        """Whether the function that is called says what the CPU can do."""
-        if call.is_ip_rel_memory_operand:
-            slot: int | None = call.ip_rel_memory_address
-        else:
-            slot = self.import_of(call.near_branch_target)
-        if slot is not None:
-            return self.knowledge.asks(self.imports.name(slot))
-        return self._is_probe(call.near_branch_target)
-
-    def _is_probe(self, start: int) -> bool:
-        asks = reads = calls = False
-        for one in decode(self.binary, start, start + _PROBE):
-            asks = asks or one.mnemonic in _ANSWERS
-            reads = reads or (one.is_ip_rel_memory_operand and one.mnemonic in _MOVES)
-            calls = calls or one.flow_control == FlowControl.CALL
-            if one.flow_control == FlowControl.RETURN:
-                return asks or (reads and not calls)
-        return asks
+        return self.source(code, at, one.op0_register, 6) if one.op0_kind == OpKind.REGISTER else ""
 
     def _set_once(self, block: Block, flag: int) -> bool:
         """A flag that the code sets itself right after the branch keeps a constructor from running twice."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sampan.audit.instructions.binary import Array, Binary
+from sampan.audit.instructions.binary import Binary
+from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.x86 import PIECE
 
 _REACH = 8  # bytes from a lead byte to the end of its instruction

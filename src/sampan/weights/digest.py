@@ -16,8 +16,7 @@ def sha256_of(path: Path, store: Store, progress: Progress) -> str:
     """The file's digest; remembered under its real path, size, time of change and inode. Raises BadInputError."""
     real = path.resolve()
     try:
-        state = real.stat()
-        key = {"path": str(real), "size": state.st_size, "mtime": state.st_mtime_ns, "inode": state.st_ino}
+        state, key = real.stat(), _key(real)
 
         def make(folder: Path) -> None:
             with progress.task(text("weights.step.digest", file=path.name), state.st_size) as task:
@@ -26,6 +25,17 @@ def sha256_of(path: Path, store: Store, progress: Progress) -> str:
         return (store.get_or_make("digests", key, make) / "sha256").read_text(encoding="ascii")
     except FileNotFoundError as error:
         raise BadInputError("file.missing", path=str(path)) from error
+
+
+def remembered(path: Path, store: Store) -> str | None:
+    """The digest of an earlier reading, None where the file was not read or changed since. Raises OSError."""
+    found = store.find("digests", _key(path.resolve()))
+    return (found / "sha256").read_text(encoding="ascii") if found else None
+
+
+def _key(real: Path) -> dict[str, object]:
+    state = real.stat()
+    return {"path": str(real), "size": state.st_size, "mtime": state.st_mtime_ns, "inode": state.st_ino}
 
 
 def _hash(path: Path, task: Task) -> str:

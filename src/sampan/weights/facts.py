@@ -53,7 +53,46 @@ def ready() -> dict[str, Ready]:
 @cache
 def engine_architectures() -> frozenset[str]:
     """What ``general.architecture`` may be for the pinned engine."""
-    return frozenset(_load("engine_architectures.toml")["architectures"])
+    return engine_table().architectures
+
+
+@dataclass(frozen=True)
+class EngineTable:
+    """What the pinned engine takes, read from its source by tools/engine_table.py."""
+
+    engine: str
+    package: str
+    version: str
+    architectures: frozenset[str]
+    tokenizers: frozenset[str]
+    pre_tokenizers: frozenset[str]
+    tensor_types: frozenset[int]
+
+
+@dataclass(frozen=True)
+class ConversionTable:
+    """What the engine's converter knows.
+
+    ``classes``: Hugging Face class -> architecture; ``pre_tokenizers``: SHA-256 of the probe's ids -> name.
+    """
+
+    probe: str
+    classes: dict[str, str]
+    pre_tokenizers: dict[str, str]
+
+
+@cache
+def engine_table() -> EngineTable:
+    """The pinned engine's own lists."""
+    data = _load("engine_architectures.toml")
+    values: dict[str, Any] = {key: frozenset(each) if isinstance(each, list) else each for key, each in data.items()}
+    return EngineTable(**values)
+
+
+@cache
+def conversion_table() -> ConversionTable:
+    """The pinned converter's own lists."""
+    return ConversionTable(**_load("engine_conversion.toml"))
 
 
 @cache

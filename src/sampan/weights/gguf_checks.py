@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from sampan.errors import BadInputError
 from sampan.i18n import text
 from sampan.spec.ports import Progress, Store
-from sampan.weights.facts import engine_architectures
+from sampan.weights.facts import engine_table
 from sampan.weights.gguf_header import GgufHeader, TensorInfo
 
 _CHUNK = 8 << 20  # bytes looked at in one go
@@ -39,9 +40,23 @@ def architecture_of(header: GgufHeader) -> str:
     if not isinstance(found, str) or not header.tensors:
         detail = text("weights.damage.no_architecture")
         raise BadInputError("weights.damaged", path=str(header.path), detail=detail)
-    if found not in engine_architectures():
-        raise BadInputError("weights.architecture", path=str(header.path), architecture=found)
+    for what, value in missing_support(header):
+        raise BadInputError(f"weights.{what}", path=str(header.path), **{what: value})
     return found
+
+
+def missing_support(header: GgufHeader) -> Iterator[tuple[str, str]]:
+    """What the pinned engine refuses: (``architecture``, ``tokenizer_model`` or ``pre_tokenizer``, its value)."""
+    table = engine_table()
+    architecture = header.fields.get("general.architecture")
+    model, pre = (header.fields.get(f"tokenizer.ggml.{name}") for name in ("model", "pre"))
+    if architecture not in table.architectures:
+        yield "architecture", str(architecture)
+    if model is not None and model not in table.tokenizers:
+        yield "tokenizer_model", str(model)
+    # only byte-pair vocabularies have one; of the others the engine does not look at it
+    if model == "gpt2" and pre is not None and pre not in table.pre_tokenizers:
+        yield "pre_tokenizer", str(pre)
 
 
 def refuse_split(header: GgufHeader) -> None:

@@ -28,6 +28,7 @@ _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<
 _STRING, _ARRAY = 8, 9
 # Ten times what the largest known models need; beyond them a count is damage or malice.
 _MOST_FIELDS, _MOST_TENSORS, _MOST_ITEMS, _LONGEST_STRING = 1 << 16, 1 << 17, 1 << 22, 16 << 20
+_PLAUSIBLE_TYPE = 128  # engines add a few tensor types a year; a larger number is damage
 _LONGEST_NAME, _MOST_DIMENSIONS, _DEFAULT_ALIGNMENT = 64, 4, 32  # as the engine has them
 
 
@@ -185,6 +186,8 @@ def _tensor(cursor: _Cursor, alignment: int) -> TensorInfo:
     shape = tuple(cursor.u64() for _ in range(dimensions))
     kind, offset = cursor.u32(), cursor.u64()
     known = kind in set(GGMLQuantizationType)
+    if not known and kind < _PLAUSIBLE_TYPE:
+        raise BadInputError("weights.newer_type", path=str(cursor.path), tensor=name, type=kind)
     cursor.require(known, "tensor_type", name=name, type=kind)
     block, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
     cursor.require(all(shape) and shape[0] % block == 0, "tensor", name=name)

@@ -26,6 +26,10 @@ from sampan.weights.gguf_checks import architecture_of, refuse_split, require_fi
 from sampan.weights.gguf_header import read_header
 from sampan.weights.golden_gguf import of_gguf
 from sampan.weights.importing import AUTO, folder_key, import_folder
+from sampan.weights.inspect.folder_tokenizer import refuse_hostile_templates
+from sampan.weights.inspect.gguf_report import refuse_hostile
+from sampan.weights.inspect.links import refuse_links_out
+from sampan.weights.inspect.locate import locate
 from sampan.weights.quantize import QUANTIZATIONS
 from sampan.weights.reference.tokenizer import NoReferenceError, refusals
 
@@ -46,6 +50,8 @@ def resolve(
         raise UsageError("weights.quantization", found=quantization, known=", ".join((AUTO, *QUANTIZATIONS)))
     path, name = _locate(source, fetcher, store)
     if path.is_dir():
+        refuse_links_out(path)
+        refuse_hostile_templates(path)
         return _from_folder(path, name, source, quantization, store=store, progress=progress)
     if quantization != AUTO:
         raise UsageError("weights.requantize", path=str(path), wanted=quantization)
@@ -62,16 +68,19 @@ def _locate(source: str, fetcher: Fetcher, store: Store) -> tuple[Path, str]:
         if not path.exists():
             known = ", ".join(ready.SCHEME + project for project in known_ready())
             raise BadInputError("weights.missing", path=source, known=known)
+        found = locate(path)
     except (OSError, ValueError) as error:  # a name that no file system takes, or a folder that we may not enter
         raise BadInputError("file.unreadable", path=source, detail=str(error)) from error
-    path = path.absolute()
-    return path, model_name(path)
+    if found.kind not in ("gguf", "folder"):
+        raise BadInputError("weights.format", path=str(found.path), format=found.kind)
+    return found.path, model_name(found.path)
 
 
 def _from_gguf(path: Path, name: str, source: str, store: Store, progress: Progress) -> WeightsInfo:
     header = read_header(path)
     refuse_split(header)
     architecture = architecture_of(header)
+    refuse_hostile(header)
     sha256 = sha256_of(path, store, progress)
     require_finite(header, sha256, store, progress)
     info = describe(header, architecture, Origin(name, source, "gguf", sha256))

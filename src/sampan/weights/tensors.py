@@ -19,7 +19,7 @@ from sampan.weights.files import inside, member, read_object, refuse_lfs_pointer
 
 Array = npt.NDArray[np.float32]
 
-_HEADER_LIMIT = 16 << 20  # bytes; a thousand tensors need 0.1 MB
+HEADER_LIMIT = 16 << 20  # bytes; a thousand tensors need 0.1 MB
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
@@ -75,7 +75,7 @@ def _tensors_of(file: Path) -> dict[str, StoredTensor]:
     with file.open("rb") as stream:
         start = stream.read(8)
         length = int.from_bytes(start, "little")
-        if len(start) < 8 or length > min(_HEADER_LIMIT, size - 8):
+        if len(start) < 8 or length > min(HEADER_LIMIT, size - 8):
             detail = text("weights.damage.header_length", length=length, size=size)
             raise BadInputError("weights.safetensors", path=str(file), detail=detail)
         raw = stream.read(length)

@@ -83,15 +83,25 @@ def write(path: Path, data: bytes, mode: int = 0o644) -> None:
 def new_folder(final: Path) -> Iterator[Path]:
     """A folder beside ``final`` for the block to fill; the block renames it, what is left is removed."""
     sweep(final)
-    temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), dir=final.parent))
-    handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY)
+    temporary, handle = _locked_folder(final)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield temporary
     finally:
         os.close(handle)
         if temporary.exists():
             shutil.rmtree(temporary)
+
+
+def _locked_folder(final: Path) -> tuple[Path, int]:
+    """A fresh folder and the lock on it. Another run's ``sweep`` may take one before it is locked: then the next."""
+    while True:
+        temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), dir=final.parent))
+        with suppress(FileNotFoundError):
+            handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if temporary.exists():
+                return temporary, handle
+            os.close(handle)
 
 
 def sweep(final: Path) -> None:

@@ -82,7 +82,7 @@ def _watched(place: Path, seed: int, end: float, known: list[tuple[str, bytes]],
         if done and os.WIFEXITED(status):
             return os.WEXITSTATUS(status)
         inputs = [one for one in place.iterdir() if one.is_file()]
-        stuck = [one for one in inputs if time.time() - one.stat().st_mtime > HARD_SECONDS]
+        stuck = [one for one in inputs if _age(one) > HARD_SECONDS]
         if done or stuck:
             for one in inputs:
                 keep(one.name, one.read_bytes(), f"ended the process: {status:#x}" if done else "hangs")
@@ -91,6 +91,13 @@ def _watched(place: Path, seed: int, end: float, known: list[tuple[str, bytes]],
                 os.waitpid(child, 0)
             return 1
         time.sleep(0.5)
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:  # done meanwhile
+        return 0
 
 
 def _guarded(place: Path, seed: int, end: float, known: list[tuple[str, bytes]], corpus: Path | None) -> int:

@@ -47,8 +47,9 @@ def audit(
         raise IncompatibleError("audit.arch", arch=profile.arch, known=", ".join(sorted(known.arch)))
     with ExitStack() as stack:
         task: Task = stack.enter_context(progress.task(i18n.text("audit.reading"))) if progress else _Silent()
-        with disk.filesystem_errors(Path(tempfile.gettempdir())):
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sampan-audit-"))).resolve()
+        place = Path(tempfile.gettempdir()).resolve()
+        with disk.filesystem_errors(place):
+            scratch = stack.enter_context(disk.new_folder(place / "sampan-audit"))
         subjects = collect(paths, scratch, task.advance)
         task.update(completed=0, total=len(subjects.files))
         root = bundle or next(_bundles(paths, subjects.archives, known), None)

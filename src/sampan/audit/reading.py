@@ -1,33 +1,22 @@
-"""Reading ELF files: many at once where that pays, and each content only once for each version of the audit.
-
-The cache is a folder that the caller hands in; ``<rules>/<sha256>.json`` in it are the facts of one content.
-"""
+"""Reading ELF files: many at once where that pays, and each content only once for each version of the audit."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from cattrs import BaseValidationError, Converter
-
-from sampan.audit import elf, workers
-from sampan.audit.facts import Damaged, ElfFacts
+from sampan.audit import elf, facts_cache, workers
+from sampan.audit.facts import Damaged
+from sampan.audit.facts_cache import Facts
 from sampan.audit.families import READERS
 from sampan.errors import BadInputError
 
-Facts = ElfFacts | Damaged
 _WORTH_PROCESSES = 24 << 20  # bytes: below it starting them costs more than it saves
 _WORTH_KEEPING = 1 << 14  # bytes: smaller files are read as fast as their facts
-_PIECE = 1 << 20
 
 
 def read_all(
@@ -35,20 +24,27 @@ def read_all(
 ) -> dict[str, Facts]:
     """The facts of every ELF file among ``paths``, in their order. Raises BadInputError (unreadable).
 
-    ``processes``: None means one a CPU. ``tick`` is told each path that is done.
+    ``cache_folder``: see ``facts_cache``; what is old in it is removed. ``processes``: None means one a CPU. ``tick``
+    is told each path that is done.
     """
     found = {path: size for path in paths if (size := _elf_size(path)) is not None}
-    one = partial(_cached, folder=_folder(cache_folder))
+    one = partial(_cached, folder=facts_cache.folder(cache_folder))
     count = processes if processes is not None else len(os.sched_getaffinity(0))
     if count < 2 or len(found) < 2 or sum(found.values()) < _WORTH_PROCESSES:
-        facts = {}
-        for path in found:
-            facts[path] = _refusing(path, one)
-            tick(path)
-        return facts
-    largest_first = sorted(found, key=lambda path: -found[path])
-    read = dict(_in_processes(largest_first, one, count, tick))
+        read = dict(_one_by_one(found, one, tick))
+    else:
+        read = dict(_in_processes(sorted(found, key=lambda path: -found[path]), one, count, tick))  # largest first
+    if cache_folder is not None:
+        facts_cache.prune(cache_folder)
     return {path: read[path] for path in found}
+
+
+def _one_by_one(
+    paths: Iterable[str], one: Callable[[str], Facts], tick: Callable[[str], None]
+) -> Iterator[tuple[str, Facts]]:
+    for path in paths:
+        yield path, _refusing(path, one)
+        tick(path)
 
 
 def read_one(path: str) -> Facts | None:
@@ -113,68 +109,4 @@ def _cached(path: str, folder: Path | None) -> Facts:
     """The facts from the cache, else from the file."""
     if folder is None or os.stat(path).st_size < _WORTH_KEEPING:  # noqa: PTH116
         return elf.read(Path(path), READERS)
-    kept = folder / f"{_digest(path)}.json"
-    facts = _load(kept)
-    if facts is None:
-        facts = elf.read(Path(path), READERS)
-        _keep(kept, facts)
-    return facts
-
-
-def _digest(path: str) -> str:
-    digest = hashlib.sha256()
-    with Path(path).open("rb", buffering=0) as stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _load(kept: Path) -> Facts | None:
-    """None where there is nothing, or nothing usable: the cache may be lost or cut at any time."""
-    with suppress(OSError, ValueError, TypeError, KeyError, BaseValidationError):
-        data = json.loads(kept.read_bytes())
-        if data.pop("damaged"):
-            return _converter().structure(data, Damaged)
-        return _converter().structure(data, ElfFacts)
-    return None
-
-
-def _keep(kept: Path, facts: Facts) -> None:
-    """Whole or not at all. A disk that refuses costs the next run its time, not this one its answer."""
-    data: dict[str, Any] = {"damaged": isinstance(facts, Damaged), **_converter().unstructure(facts)}
-    with suppress(OSError):
-        handle, name = tempfile.mkstemp(dir=kept.parent, prefix=".")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(data, stream, default=sorted)  # sets of names
-            Path(name).replace(kept)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
-
-
-@cache
-def _converter() -> Converter:
-    return Converter()
-
-
-def _folder(cache_folder: Path | None) -> Path | None:
-    if cache_folder is None:
-        return None
-    folder = cache_folder / _version()
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-    return None
-
-
-@cache
-def _version() -> str:
-    """The audit's own sources and data: whatever could change the facts of a content."""
-    digest = hashlib.sha256()
-    here = Path(__file__).parent
-    data = here.parent / "data"
-    for path in sorted((*here.rglob("*.py"), *data.glob("*.toml"), *data.glob("isa/**/*.toml"))):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(here.parent)}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:16]
+    return facts_cache.taken(folder, path, lambda: elf.read(Path(path), READERS))

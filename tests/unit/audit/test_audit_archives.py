@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import fcntl
 import gzip
 import io
 import lzma
+import os
 import struct
 import tarfile
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable
@@ -425,3 +428,38 @@ def test_inputs_that_once_were_trouble(seed: Path, kylin: TargetProfile) -> None
     started = time.monotonic()
     audit([seed], replace(kylin, page_size=4096))
     assert time.monotonic() - started < 5
+
+
+def test_scratch_space_goes_with_its_run_and_that_of_killed_runs_with_the_next(
+    put: Put, make: Make, kylin: TargetProfile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "tmp"
+    left, busy = scratch / ".sampan-audit.part-left", scratch / ".sampan-audit.part-busy"
+    for place in (left, busy):
+        (place / "0").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    handle = os.open(busy, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        audit([put("a.zip", zipped({"x.so": make().build()}))], kylin)
+    finally:
+        os.close(handle)
+    assert list(scratch.iterdir()) == [busy]
+
+
+def test_scratch_space_that_another_run_took_for_abandoned_is_made_anew(
+    put: Put, make: Make, kylin: TargetProfile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    plain = tempfile.mkdtemp
+
+    def raced(**options: Any) -> str:
+        made.append(plain(**options))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "mkdtemp", raced)
+    assert audit([put("a.zip", zipped({"x.so": make().build()}))], kylin).elf_files == 1
+    assert len(made) == 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 from tests.unit.audit.gpu_files import Image, container, library
 
-from sampan.audit import elf, reading
+from sampan.audit import elf, facts_cache, reading
 from sampan.audit.audit import audit
 from sampan.audit.facts import Damaged, ElfFacts
 from sampan.audit.families import READERS
@@ -140,5 +142,52 @@ def test_an_audit_with_and_without_cache_says_the_same(
 
 
 def test_the_version_of_the_rules_is_of_the_sources() -> None:
-    assert len(reading._version()) == 16
-    assert reading._version() == reading._version()
+    assert len(facts_cache._version()) == 16
+    assert facts_cache._version() == facts_cache._version()
+
+
+def _aged(path: Path, days: float) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * 1000)
+    os.utime(path, (time.time() - days * 86400,) * 2)
+    return path
+
+
+def test_the_cache_forgets_what_is_old_and_what_killed_runs_left(tmp_path: Path, files: list[str]) -> None:
+    _read(files, tmp_path)
+    old = _aged(tmp_path / "earlier" / "0.json", facts_cache.MOST_DAYS + 1)
+    cut, busy = _aged(tmp_path / "other" / ".cut", 0.5), _aged(tmp_path / "other" / ".busy", 0)
+    foreign = _aged(tmp_path / "other" / "not-ours", 1000)
+    _read(files, tmp_path)
+    assert not old.parent.exists()
+    assert (cut.exists(), busy.exists(), foreign.exists()) == (False, True, True)
+    assert len(list(tmp_path.rglob("*.json"))) == 4
+
+
+def test_the_cache_keeps_the_last_used_within_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = [_aged(tmp_path / "r" / f"{day}.json", day) for day in range(5)]
+    monkeypatch.setattr(facts_cache, "MOST_BYTES", 3500)
+    facts_cache.prune(tmp_path)
+    assert [path.exists() for path in kept] == [True, True, True, False, False]
+
+
+def test_what_the_cache_gives_is_young_again(files: list[str], tmp_path: Path) -> None:
+    _read(files, tmp_path)
+    for path in tmp_path.rglob("*.json"):
+        os.utime(path, (0, 0))
+    _read(files, tmp_path)
+    assert len(list(tmp_path.rglob("*.json"))) == 4
+
+
+def test_runs_that_remove_one_anothers_files_read_again(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts_cache, "MOST_BYTES", 0)
+    expected = _read(files)
+    done: list[bool] = []
+    threads = [threading.Thread(target=lambda: done.append(_read(files, tmp_path) == expected)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == [True] * 4

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from sampan.audit.archives import tars
+from sampan.audit.archives.decompress import Unpacked
 from sampan.audit.archives.limits import Share
 from sampan.audit.archives.member import DamagedArchive, Member
-from sampan.audit.archives.streams import HEAD, Plain, Unpacked, compression_of
+from sampan.audit.archives.streams import HEAD, Plain, compression_of
 
 MAGIC = b"!<arch>\ndebian-binary"
 _HEADER = 60

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sampan.audit.archives import debs, tars, zips
+from sampan.audit.archives.decompress import Unpacked
 from sampan.audit.archives.limits import PIECE, Budget, Excess, Share
 from sampan.audit.archives.member import DamagedArchive, Member, clean, lead
-from sampan.audit.archives.streams import HEAD, Plain, Unpacked, compression_of
+from sampan.audit.archives.streams import HEAD, Plain, compression_of
 
 SUFFIXES = (".whl", ".zip", ".deb", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".txz", ".tar.zst", ".tar.bz2", ".tbz2")
 _ELF = b"\x7fELF"

@@ -87,9 +87,9 @@ def new_folder(final: Path) -> Iterator[Path]:
     try:
         yield temporary
     finally:
-        os.close(handle)
-        if temporary.exists():
+        if temporary.exists():  # while the lock is held: another run's sweep would take it from under us
             shutil.rmtree(temporary)
+        os.close(handle)
 
 
 def _locked_folder(final: Path) -> tuple[Path, int]:

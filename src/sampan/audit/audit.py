@@ -13,8 +13,9 @@ from sampan.audit import archive_findings, closure, marks, rules
 from sampan.audit.families import JUDGES, arch, gpu
 from sampan.audit.gather import Gathered, gather
 from sampan.audit.gpu.read import CUBIN
+from sampan.audit.kinds import fits
 from sampan.audit.subjects import Archive, Subjects, collect, sayable
-from sampan.audit.world import World, fits
+from sampan.audit.world import World
 from sampan.errors import IncompatibleError
 from sampan.spec import layout
 from sampan.spec.artefacts import AuditReport, Finding
@@ -101,7 +102,8 @@ def judge(world: World, found: Gathered, archives: Sequence[Archive] = ()) -> tu
             continue
         foreign = list(arch.judge(path, world, served))
         findings += foreign
-        if not foreign and fits(facts, world.arch):  # of a foreign file the other rules would only repeat that
+        same = all(finding.code == "arch.module-name" for finding in foreign)  # a wrong name on a right file
+        if same and fits(facts, world.arch):  # of a foreign file the other rules would only repeat that
             findings += [finding for each in JUDGES for finding in each(path, world, served)]
     for archive in archives:
         findings += archive_findings.judge(archive, world)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from sampan.audit.rules import Rules, number
+from sampan.audit.numbers import number
+from sampan.audit.rules import Rules
 from sampan.spec.target import TargetProfile
 
 if sys.version_info >= (3, 11):

@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sampan.audit import paths
-from sampan.audit.world import World, fits, is_extension, is_program
+from sampan.audit.folders import search_folders
+from sampan.audit.kinds import fits, is_extension, is_program
+from sampan.audit.world import World
 
 TARGET = "target:"  # not a path: the target's own library serves
 Edges = dict[tuple[str, str], "str | None"]
@@ -154,20 +155,3 @@ class _Process:
                     if found and fits(self._world.files[found], self._world.arch):
                         return found
         return TARGET if name in self._on_target else None
-
-
-def search_folders(world: World, path: str, loaders: tuple[str, ...] = ()) -> Iterator[str]:
-    """The folders that the loader would look into for ``path``'s libraries, in order."""
-    facts = world.files[path]
-    if not facts.runpath:
-        for each in (path, *loaders):
-            yield from _expanded(world, each, world.files[each].rpath)
-    if world.libraries is not None:
-        yield world.libraries
-    yield from _expanded(world, path, facts.runpath)
-
-
-def _expanded(world: World, path: str, entries: tuple[str, ...]) -> Iterator[str]:
-    for entry in entries:
-        if paths.from_origin(entry):  # any other folder is the target's, whose contents nobody knows
-            yield paths.expand(entry, path, world.lib, world.profile.arch)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sampan.audit import paths, reading
+from sampan.audit.architectures import ArchRules
 from sampan.audit.facts import Damaged, ElfFacts
-from sampan.audit.rules import ArchRules, load
+from sampan.audit.rules import load
 from sampan.audit.subjects import Subjects, walk
 from sampan.spec import layout
 

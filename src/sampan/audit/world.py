@@ -10,8 +10,11 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from sampan.audit import base
+from sampan.audit.architectures import ArchRules
 from sampan.audit.facts import Damaged, ElfFacts
-from sampan.audit.rules import ArchRules, Rules, number, split_version
+from sampan.audit.kinds import fits, is_program
+from sampan.audit.numbers import number, split_version
+from sampan.audit.rules import Rules
 from sampan.spec import layout
 from sampan.spec.target import TargetProfile
 
@@ -152,26 +155,3 @@ class World:
         if self.bundle is None or not path.startswith(self.bundle + "/"):
             return None
         return path[len(self.bundle) + 1 :]
-
-
-def fits(facts: ElfFacts, arch: ArchRules) -> bool:
-    """Whether the loader of that architecture would take the file at all."""
-    same = facts.machine == arch.machine and facts.bits == arch.bits and facts.little_endian == arch.little_endian
-    return same and (arch.abi is None or facts.flags & arch.abi.mask == arch.abi.value)
-
-
-def is_program(path: str, facts: ElfFacts) -> bool:
-    """Some libraries have an interpreter too (libc.so.6 prints its version), but are not started by it."""
-    if facts.kind == "executable" or facts.pie:
-        return True
-    return facts.interpreter is not None and facts.soname is None and ".so" not in posixpath.basename(path)
-
-
-def is_extension(facts: ElfFacts) -> bool:
-    """Whether the file is a module that Python loads: it wants Python's own functions."""
-    return any(name.startswith(("Py", "_Py")) for name, _ in facts.symbols.wanted)
-
-
-def is_musl(library: str) -> bool:
-    """Whether the name is that of musl's C library: glibc's is libc.so.6 everywhere."""
-    return library.startswith("libc.musl-") or library == "libc.so"

@@ -47,7 +47,8 @@ def test_no_known_profile_loses_the_libraries_of_every_install(target: str) -> N
         ("debian-10-aarch64", "liblzma.so.5", SURE),
         ("kylin-v10-phytium-d2000", "liblzma.so.5", UNSTATED),
         ("kylin-v10-phytium-d2000", "libuuid.so.1", UNSTATED),
-        ("kylin-v10-phytium-d2000", "libgomp.so.1", UNSTATED),
+        ("kylin-v10-phytium-d2000", "libgomp.so.1", [*UNSTATED, "tls.static"]),
+        ("kylin-v11", "libgomp.so.1", UNSTATED),  # its glibc keeps room for static TLS
         ("kylin-v10-phytium-d2000", "libGL.so.1", MISSING),
         ("kylin-v10-phytium-d2000", "libopenblas.so.0", MISSING),
         ("kylin-v10-sp3-kunpeng920", "libssl.so.1.1", SURE),  # the profile states OpenSSL 1.1.1
@@ -71,10 +72,25 @@ def test_each_library_is_there_or_not_or_not_known(
 
 def test_what_the_profile_states_is_sure(put: Put, make: Make, kylin: TargetProfile) -> None:
     path = put("x.so", make(needed=["libuuid.so.1", "libgomp.so.1"]).build())
-    (finding,) = audit([path], kylin).findings
+    finding = audit([path], kylin).findings[0]
     assert dict(finding.values)["libraries"] == "libuuid.so.1, libgomp.so.1"
     surveyed = replace(kylin, libc=replace(kylin.libc, gomp="4.5"), extra={"libraries": ["libuuid.so.1"]})
-    assert _codes(path, surveyed) == []
+    assert _codes(path, surveyed) == ["tls.static"]
+
+
+def test_the_targets_libgomp_wants_static_tls_when_it_is_loaded_late(
+    put: Put, make: Make, kylin: TargetProfile
+) -> None:
+    path = put("x.so", make(needed=["libgomp.so.1"]).build())
+    stated = replace(kylin, libc=replace(kylin.libc, gomp="4.5"))
+    (finding,) = audit([path], stated).findings
+    assert (finding.code, finding.severity) == ("tls.static", "warning")
+    assert dict(finding.values) == {"size": "?", "proof": "kylin:libgomp.so.1", "glibc": "2.28"}
+    assert _codes(path, replace(stated, libc=replace(stated.libc, glibc="2.34"))) == []
+    program = put(
+        "program", make(needed=["libgomp.so.1"], interpreter="/lib/ld-linux-aarch64.so.1", pie=True).build()
+    )
+    assert _codes(program, stated) == []
 
 
 def test_a_carried_library_is_no_question(put: Put, make: Make, kylin: TargetProfile) -> None:

@@ -69,11 +69,6 @@ FOUL: dict[str, tuple[dict[str, Any], str, dict[str, str]]] = {
         "glibc.ceiling",
         {"library": "libm.so.6", "server": "kylin:libm.so.6"},
     ),
-    "glibc's private parts": (
-        {"needed": ["libc.so.6"], "needs": {"libc.so.6": {"GLIBC_PRIVATE": ["__x"]}}},
-        "closure.version",
-        {"highest": "GLIBC_PRIVATE"},
-    ),
     "libstdc++ too new": (
         {"needed": ["libstdc++.so.6"], "needs": {"libstdc++.so.6": {"GLIBCXX_3.4.29": ["x"]}}},
         "glibcxx.ceiling",
@@ -128,6 +123,14 @@ def test_an_unknown_ceiling_is_a_warning_not_a_guess(put: Put, make: Make, kylin
     report = audit([path], replace(kylin, libc=LibcFacts()))
     assert [(f.code, f.severity) for f in report.findings] == [("ceiling.unknown", "warning")]
     assert report.errors == 0
+
+
+def test_private_parts_of_the_targets_glibc_are_not_known(put: Put, make: Make, kylin: TargetProfile) -> None:
+    """PaddlePaddle 3.0.0 wants _dl_sym so, and is loaded on Kylin V10 all the same."""
+    elf = make(needed=["libc.so.6"], needs={"libc.so.6": {"GLIBC_PRIVATE": ["_dl_sym"]}})
+    (finding,) = audit([put("f", elf.build())], kylin).findings
+    assert (finding.code, finding.severity) == ("closure.version", "warning")
+    assert dict(finding.values)["symbols"] == "_dl_sym@GLIBC_PRIVATE"
 
 
 def test_a_libstdcxx_that_the_profile_does_not_name_is_not_guessed_at(

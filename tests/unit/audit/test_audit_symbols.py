@@ -215,8 +215,9 @@ def test_the_loader_prefers_the_folder_for_the_cpu(put: Put, make: Make) -> None
 def test_libraries_that_a_survey_names_count_as_the_targets(put: Put, make: Make, kylin: TargetProfile) -> None:
     needs = {"libgomp.so.1": {"GOMP_4.5": ["a"], "OMP_4.5": ["b"]}}
     path = put("x.so", make(needed=["libgomp.so.1"], needs=needs).build())
-    assert [finding.code for finding in audit([path], kylin).findings] == ["closure.unstated"]
-    surveyed = replace(kylin, extra={"libraries": ["libgomp.so.1"]})
+    late = replace(kylin, libc=replace(kylin.libc, glibc="2.34"))
+    assert [finding.code for finding in audit([path], late).findings] == ["closure.unstated"]
+    surveyed = replace(late, extra={"libraries": ["libgomp.so.1"]})
     assert audit([path], surveyed).findings == ()
     needs["libgomp.so.1"]["GOMP_5.0"] = ["c"]
     path = put("x.so", make(needed=["libgomp.so.1"], needs=needs).build())

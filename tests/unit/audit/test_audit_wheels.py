@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sampan.audit.audit import audit
-from sampan.audit.rules import number
+from sampan.audit.numbers import number
 from sampan.audit.wheels import policies
 from sampan.spec.artefacts import AuditReport, Finding
 from sampan.spec.target import LibcFacts, TargetProfile

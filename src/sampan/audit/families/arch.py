@@ -6,10 +6,12 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from sampan.audit.architectures import OldWorld
 from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
-from sampan.audit.rules import OldWorld, split_version
-from sampan.audit.world import World, fits, is_musl
+from sampan.audit.kinds import fits, is_musl
+from sampan.audit.numbers import split_version
+from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 
 _ABIS = ("ELFOSABI_SYSV", "ELFOSABI_LINUX")  # all that Linux and glibc's loader take
@@ -17,7 +19,8 @@ _MODULE = re.compile(r".+\.(?:cpython|pypy)[\w-]*?-(?P<arch>[a-z0-9_]+)-linux-(?
 
 
 def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:  # noqa: ARG001
-    """``arch.machine``, ``arch.abi``, ``arch.world``, ``arch.module-name``. With one of them no other rule applies.
+    """``arch.machine``, ``arch.abi``, ``arch.world``, ``arch.module-name``. With one of the first three no other rule
+    applies.
 
     An object file or core dump of another architecture is never run, so it is a warning.
     """

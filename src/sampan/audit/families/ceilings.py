@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sampan.audit import rules as known
+from sampan.audit import numbers as known
 from sampan.audit.closure import TARGET, Closure
 from sampan.audit.facts import ElfFacts, VersionNeed
 from sampan.audit.world import World
@@ -29,14 +29,18 @@ class _Miss:
 
 
 def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:
-    """One finding for each family: the highest version wanted, by which symbols, and what is there instead."""
+    """One finding for each family: the highest version wanted, by which symbols, and what is there instead.
+
+    What the target's own GLIBC_PRIVATE holds nobody knows: the loader finds the version, but perhaps not the symbol.
+    """
     misses: dict[str, list[_Miss]] = {}
     for need in world.files[path].needs:
         miss = None if need.weak else _miss(path, need, world, closure)
         if miss:
             misses.setdefault(miss.code, []).append(miss)
     for code, found in misses.items():
-        severity = "warning" if code == _UNKNOWN else "error"
+        private = all(miss.need.version == world.rules.private_abi and miss.have == "-" for miss in found)
+        severity = "warning" if code == _UNKNOWN or private else "error"
         yield Finding(code, severity, world.name(path), _values(found))
 
 

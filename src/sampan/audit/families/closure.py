@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from sampan.audit.closure import TARGET, Closure, Scope, search_folders
+from sampan.audit.closure import TARGET, Closure, Scope
 from sampan.audit.facts import ElfFacts
 from sampan.audit.families.ceilings import too_new_for_target
-from sampan.audit.world import World, is_musl, is_program
+from sampan.audit.folders import search_folders
+from sampan.audit.kinds import is_musl, is_program
+from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 
 _SHOWN = 6

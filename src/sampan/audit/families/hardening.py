@@ -10,10 +10,11 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from sampan.audit.closure import Closure
+from sampan.audit.closure import TARGET, Closure
 from sampan.audit.facts import ElfFacts
-from sampan.audit.rules import number
-from sampan.audit.world import World, is_program
+from sampan.audit.kinds import is_program
+from sampan.audit.numbers import number
+from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 
 _EXECUTABLE = 0x1  # PF_X
@@ -54,16 +55,20 @@ def _stack(path: str, facts: ElfFacts, world: World) -> Iterator[Finding]:
 
 def _static_tls(path: str, facts: ElfFacts, world: World, closure: Closure) -> Iterator[Finding]:
     """Libraries of a program's start get their room then; those opened later have to fit into what is left."""
-    if not facts.tls.static or is_program(path, facts) or path in closure.at_start:
-        return
-    if facts.soname in world.rules.glibc_libraries:
+    if is_program(path, facts) or path in closure.at_start or facts.soname in world.rules.glibc_libraries:
         return
     rule = world.rules.static_tls
-    fits = world.glibc[:2] >= rule.since and facts.tls.size <= rule.reserve
-    proof = "DF_STATIC_TLS" if facts.tls.flag else f"{facts.tls.fixed} TPREL"
+    roomy = world.glibc[:2] >= rule.since
     glibc = ".".join(map(str, world.glibc)) or "?"
-    values = (("size", str(facts.tls.size)), ("proof", proof), ("glibc", glibc))
-    yield Finding("tls.static", "info" if fits else "warning", world.name(path), values)
+    if facts.tls.static:
+        proof = "DF_STATIC_TLS" if facts.tls.flag else f"{facts.tls.fixed} TPREL"
+        values = (("size", str(facts.tls.size)), ("proof", proof), ("glibc", glibc))
+        fits = roomy and facts.tls.size <= rule.reserve
+        yield Finding("tls.static", "info" if fits else "warning", world.name(path), values)
+    of_target = [name for name in facts.needed if name in rule.users and closure.served.get((path, name)) == TARGET]
+    if of_target and not roomy:
+        values = (("size", "?"), ("proof", f"{world.profile.name}:{of_target[0]}"), ("glibc", glibc))
+        yield Finding("tls.static", "warning", world.name(path), values)
 
 
 def _search_paths(path: str, facts: ElfFacts, world: World) -> Iterator[Finding]:

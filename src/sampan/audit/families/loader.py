@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 from sampan.audit import paths
 from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
-from sampan.audit.world import World, is_musl, is_program
+from sampan.audit.kinds import is_musl, is_program
+from sampan.audit.world import World
 from sampan.spec import layout
 from sampan.spec.artefacts import Finding
 

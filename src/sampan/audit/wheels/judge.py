@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from packaging.tags import cpython_tags
 
-from sampan.audit import rules as known
+from sampan.audit import numbers as known
 from sampan.audit.facts import ElfFacts
+from sampan.audit.kinds import fits
 from sampan.audit.wheels import policies
 from sampan.audit.wheels.policies import Tag
 from sampan.audit.wheels.read import Wheel
-from sampan.audit.world import World, fits
+from sampan.audit.world import World
 from sampan.spec import layout
 from sampan.spec.artefacts import Finding
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from sampan.audit.rules import number, split_version
+from sampan.audit.numbers import number, split_version
 
 if sys.version_info >= (3, 11):
     import tomllib

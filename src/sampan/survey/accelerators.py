@@ -49,16 +49,16 @@ def ask_npu(known: NpuFacts | None, runner: Runner) -> NpuFacts | None:
     """The chips' name from ``npu-smi info``, where that command is installed."""
     if shutil.which("npu-smi") is None:
         return known
-    name, version = npu_smi(runner.run(["npu-smi", "info"], timeout=_SECONDS).output)
+    listed, version = npu_smi(runner.run(["npu-smi", "info"], timeout=_SECONDS).output)
     count, driver = (known.count, known.driver) if known else (0, None)
-    return NpuFacts(count=count, name=name, driver=version or driver)
+    return NpuFacts(count=count or len(listed), name=listed[0] if listed else None, driver=version or driver)
 
 
-def npu_smi(text: str) -> tuple[str | None, str | None]:
-    """Name of the first chip and version in the table of ``npu-smi info``."""
-    name = re.search(r"^\| *\d+ +([A-Za-z0-9]{3,}) +\|", text, re.MULTILINE)
+def npu_smi(text: str) -> tuple[tuple[str, ...], str | None]:
+    """Each chip's name, and the version, in the table of ``npu-smi info``."""
+    names = re.findall(r"^\| *\d+ +([A-Za-z0-9]{3,}) +\|", text, re.MULTILINE)
     version = re.search(r"Version: *([^ |\n]+)", text)
-    return name[1] if name else None, version[1] if version else None
+    return tuple(names), version[1] if version else None
 
 
 def ask_nvidia(known: tuple[GpuFacts, ...], runner: Runner) -> tuple[GpuFacts, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-_MACHINES = {
+MACHINES = {
     (62, 2): "x86_64",
     (62, 1): "x86_64-x32",
     (3, 1): "i686",
@@ -34,7 +34,7 @@ def kind(head: bytes) -> ElfKind | None:
         return None
     little = head[5] == 1
     number = int.from_bytes(head[18:20], "little" if little else "big")
-    machine = _MACHINES.get((number, head[4])) if little else None
+    machine = MACHINES.get((number, head[4])) if little else None
     return ElfKind(bits=32 * head[4], little=little, machine=machine)
 
 
@@ -62,5 +62,5 @@ def userland(root: Path) -> ElfKind | None:
 
 def header(machine: str) -> str:
     """The bytes 4, 5, 18 and 19 of that machine's ELF headers as hexadecimal text, as the survey script has them."""
-    number, kind_of_word = next(key for key, name in _MACHINES.items() if name == machine)
+    number, kind_of_word = next(key for key, name in MACHINES.items() if name == machine)
     return (bytes([kind_of_word, 1]) + number.to_bytes(2, "little")).hex()

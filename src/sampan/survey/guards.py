@@ -42,12 +42,17 @@ def _switch(place: Path, name: str, states: dict[str, str]) -> str | None:
     return states.get(read_text(place / name).strip(), "absent")
 
 
-def _kysec(root: Path) -> str:
+def _absent(root: Path) -> str | None:
+    """What is not found is absent where the place to look is there at all."""
+    return "absent" if (root / "usr/sbin").is_dir() else None
+
+
+def _kysec(root: Path) -> str | None:
     places = ("etc/kysec", "sbin/kysec_set", "usr/sbin/kysec_set", "usr/bin/kysec_set", "bin/kysec_set")
-    return "present" if any((root / place).exists() for place in places) else "absent"
+    return "present" if any((root / place).exists() for place in places) else _absent(root)
 
 
-def _fapolicyd(root: Path) -> str:
+def _fapolicyd(root: Path) -> str | None:
     if any(read_text(comm).strip() == "fapolicyd" for comm in root.glob("proc/[0-9]*/comm")):
         return "running"
-    return "installed" if (root / "usr/sbin/fapolicyd").exists() else "absent"
+    return "installed" if (root / "usr/sbin/fapolicyd").exists() else _absent(root)

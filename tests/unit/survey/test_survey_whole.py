@@ -61,12 +61,13 @@ def test_ports_of_both_families_that_listen() -> None:
 @pytest.mark.parametrize(
     ("files", "facts"),
     [
-        ({}, SecurityFacts(None, None, "absent", "absent")),
-        ({"sys/fs/x": "", "sys/module/x": ""}, SecurityFacts("absent", "absent", "absent", "absent")),
-        ({"sys/fs/selinux/enforce": "0"}, SecurityFacts("permissive", None, "absent", "absent")),
-        ({"sys/module/apparmor/parameters/enabled": "Y\n"}, SecurityFacts(None, "enabled", "absent", "absent")),
+        ({}, SecurityFacts(None, None, None, None)),
+        ({"usr/sbin/x": ""}, SecurityFacts(None, None, "absent", "absent")),
+        ({"sys/fs/x": "", "sys/module/x": ""}, SecurityFacts("absent", "absent", None, None)),
+        ({"sys/fs/selinux/enforce": "0"}, SecurityFacts("permissive", None, None, None)),
+        ({"sys/module/apparmor/parameters/enabled": "Y\n"}, SecurityFacts(None, "enabled", None, None)),
         ({"usr/sbin/kysec_set": "", "usr/sbin/fapolicyd": ""}, SecurityFacts(None, None, "present", "installed")),
-        ({"proc/9/comm": "fapolicyd\n"}, SecurityFacts(None, None, "absent", "running")),
+        ({"proc/9/comm": "fapolicyd\n"}, SecurityFacts(None, None, None, "running")),
     ],
 )
 def test_guards(tmp_path: Path, files: dict[str, str | bytes], facts: SecurityFacts) -> None:
@@ -80,8 +81,8 @@ def test_the_state_of_kysec() -> None:
 
 
 def test_npus(tmp_path: Path) -> None:
-    assert accelerators.npu_smi(NPU_SMI) == ("910B3", "23.0.rc2")
-    assert accelerators.npu_smi("") == (None, None)
+    assert accelerators.npu_smi(NPU_SMI) == (("910B3",), "23.0.rc2")
+    assert accelerators.npu_smi("") == ((), None)
     files: dict[str, str | bytes] = {"dev/davinci0": "", "dev/davinci1": "", "dev/davinci_manager": ""}
     files["usr/local/Ascend/driver/version.info"] = "Version=23.0.rc2\n"
     assert accelerators.npus(write(tmp_path, files)) == NpuFacts(2, None, "23.0.rc2")

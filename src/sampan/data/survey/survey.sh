@@ -107,15 +107,14 @@ case $abi in *b700)
     bits=$(printf '%s' "$hwcap$hwcap2" | sed 's/0//g; s/[1248]/x/g; s/[3569ac]/xx/g; s/[7bde]/xxx/g; s/f/xxxx/g' | wc -c)
     [ "$(echo $shared | wc -w)" -eq "$bits" ] || for name in $shared; do put fl "$(enc "$name")"; done
     row 'CPU feature words (AT_HWCAP, AT_HWCAP2) 特性字' "${hwcap:+0x$hwcap 0x${hwcap2:-0}}" ;;
-esac
+*3e00) ;; *) for name in $shared; do put fl "$(enc "$name")"; done ;; esac
 row 'CPU features 处理器特性' "$(echo $shared)"
 # --- sockets, cores, NUMA nodes 插槽、核、NUMA 节点 ---
 set +f && sys=/sys/devices/system top=/sys/fs/cgroup
 some() { count=$(grep -c "$1"); [ "$count" = 0 ] || echo "$count"; }
 sockets=$(cat $sys/cpu/cpu[0-9]*/topology/physical_package_id 2>/dev/null | sort -u | some '^[0-9]')
-cores=$(for folder in $sys/cpu/cpu[0-9]*/topology; do
-    if [ -r "$folder/core_cpus_list" ]; then cat "$folder/core_cpus_list"; else cat "$folder/thread_siblings_list" 2>/dev/null; fi
-done | sort -u | some .)
+lists=$(ls $sys/cpu/cpu[0-9]*/topology/core_cpus_list 2>/dev/null || ls $sys/cpu/cpu[0-9]*/topology/thread_siblings_list 2>/dev/null)
+cores=$(cat $lists /dev/null 2>/dev/null | sort -u | some .)
 [ -n "$cores" ] || [ -z "$shared" ] || cores=$(some '^processor' </proc/cpuinfo)
 fact so 'Sockets 插槽' "$sockets"; fact co 'Cores 物理核' "$cores"
 fact nu 'NUMA nodes 节点' "$(ls -d $sys/node/node[0-9]* 2>/dev/null | some .)"
@@ -195,9 +194,9 @@ if [ -d /sys/module ]; then state=absent; else state=''; fi
 case $(first /sys/module/apparmor/parameters/enabled) in Y) state=enabled ;; N) state=disabled ;; esac
 fact aa 'AppArmor' "$state"
 state=$(has getstatus && patient getstatus | sed -n 's/^ *exec control *: *\([a-z]*\).*/\1/p' | head -n 1)
-[ -n "$state" ] || { if has kysec_set || [ -d /etc/kysec ]; then state=present; else state=absent; fi; }
+[ -n "$state" ] || { if has kysec_set || [ -d /etc/kysec ]; then state=present; elif [ -d /usr/sbin ]; then state=absent; fi; }
 fact ky 'KYSEC (exec control) 麒麟执行控制' "$state"
-if [ -x /usr/sbin/fapolicyd ]; then state=installed; else state=absent; fi
+if [ -x /usr/sbin/fapolicyd ]; then state=installed; elif [ -d /usr/sbin ]; then state=absent; else state=''; fi
 ! grep -qs '^fapolicyd$' /proc/[0-9]*/comm || state=running
 fact fa 'fapolicyd' "$state"
 # --- user, environment, clock 用户、环境、时钟 ---
@@ -230,7 +229,8 @@ done
 chips=$(ls -d /dev/davinci[0-9]* 2>/dev/null | wc -l)
 if [ "$chips" -gt 0 ] || has npu-smi; then
     seen=$(patient npu-smi info)
-    name=$(printf '%s\n' "$seen" | sed -n 's/^| *[0-9][0-9]* *\([A-Za-z0-9]\{3,\}\) *|.*/\1/p' | head -n 1)
+    names=$(printf '%s\n' "$seen" | sed -n 's/^| *[0-9][0-9]* *\([A-Za-z0-9]\{3,\}\) *|.*/\1/p') name=${names%%[!A-Za-z0-9]*}
+    [ "$chips" -gt 0 ] || chips=$(printf '%s\n' "$names" | grep -c .)
     driver=$(printf '%s\n' "$seen" | sed -n 's/.*Version: *\([^ |]*\).*/\1/p' | head -n 1)
     [ -n "$driver" ] || driver=$(sed -n 's/^Version=//p' /usr/local/Ascend/driver/version.info 2>/dev/null)
     row 'Ascend NPU (count, name, driver) 昇腾' "$((chips)), $name, $driver"

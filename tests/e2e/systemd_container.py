@@ -21,7 +21,7 @@ from pathlib import Path
 from sampan.edge.store import default_root
 
 SUITES = ("bullseye", "bookworm")  # the first that the user's mirror has
-PACKAGES = "systemd,systemd-sysv,dbus"
+PACKAGES = "systemd,systemd-sysv,dbus,openssl"
 _BOOT_SECONDS = 60.0
 _CGROUPS = Path("/sys/fs/cgroup")
 #: words: files of cgroups to enter, `--`, then what to become
@@ -43,14 +43,14 @@ def tree() -> Path | None:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for suite in SUITES:
-            final = folder / suite
+            final = folder / f"{suite}-openssl"  # named for what is in it beyond the first such trees
             if final.is_dir() or _debootstrap(suite, final):
                 return final
     return None
 
 
 def _debootstrap(suite: str, final: Path) -> bool:
-    fresh = final.with_name(f"{suite}.new")
+    fresh = final.with_name(f"{final.name}.new")
     for mirror in _mirrors():
         shutil.rmtree(fresh, ignore_errors=True)
         command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(fresh), mirror]

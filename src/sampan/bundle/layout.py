@@ -1,6 +1,6 @@
 """The names inside a bundle, and the order and modes of its files.
 
-Signature, SBOM, approval sheet and parts get their names here when they exist.
+SBOM, approval sheet and parts get their names here when they exist.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ SCRIPTS = ("README.txt", "install.sh", "start.sh")
 PLAN, PROFILE = "plan.json", "profile.json"
 WEIGHTS_INFO, GOLDEN = "weights/weights.json", "weights/golden.json"
 REHEARSAL, MANIFEST, SUMS = "rehearsal.txt", "manifest.json", "SHA256SUMS"
+SIGNATURE = "SHA256SUMS.dsse"  # signs SHA256SUMS, so it cannot be listed there
+UNLISTED = frozenset((SUMS, SIGNATURE))
 WORK = ".sampan-work.json"  # marks an assembled, not yet sealed folder as ours; gone after sealing
 
 PROGRAM_MODE, FILE_MODE, FOLDER_MODE = 0o755, 0o644, 0o755

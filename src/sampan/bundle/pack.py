@@ -57,9 +57,9 @@ def _listing(folder: Path) -> tuple[Entry, ...]:
     listing = layout.entries(folder)
     path = folder / layout.SUMS
     digests = sums.parse(path.read_bytes()) if path.is_file() else None
-    files = {entry.path for entry in listing if entry.kind != "folder"}
-    if digests is None or files != {*digests, layout.SUMS} or any(e.kind not in ("file", "folder") for e in listing):
-        changed = sorted(files ^ {*(digests or ()), layout.SUMS})
+    files = {entry.path for entry in listing if entry.kind != "folder"} - layout.UNLISTED
+    if digests is None or files != {*digests} or any(e.kind not in ("file", "folder") for e in listing):
+        changed = sorted(files ^ {*(digests or ())})
         raise VerificationError("bundle.changed", path=str(folder), files=", ".join(changed[:5]) or layout.SUMS)
     return listing
 
@@ -79,18 +79,19 @@ def _starts_with(path: Path, prefix: str) -> bool:
 def _pieces(folder: Path, prefix: str, listing: tuple[Entry, ...]) -> Iterator[bytes]:
     """The tar's bytes, in pieces of at most a few MiB."""
     epoch = int((folder / layout.SUMS).stat().st_mtime)
-    yield _header(f"{prefix}/", tarfile.DIRTYPE, layout.FOLDER_MODE, 0, epoch)
+    yield header(f"{prefix}/", tarfile.DIRTYPE, layout.FOLDER_MODE, 0, epoch)
     for entry in listing:
         name = f"{prefix}/{entry.path}"
         if entry.kind == "folder":
-            yield _header(f"{name}/", tarfile.DIRTYPE, layout.FOLDER_MODE, 0, epoch)
+            yield header(f"{name}/", tarfile.DIRTYPE, layout.FOLDER_MODE, 0, epoch)
             continue
         mode = layout.PROGRAM_MODE if entry.mode & 0o111 else layout.FILE_MODE
-        yield _header(name, tarfile.REGTYPE, mode, entry.size, epoch)
+        yield header(name, tarfile.REGTYPE, mode, entry.size, epoch)
         yield from _content(folder / entry.path, entry.size)
 
 
-def _header(name: str, kind: bytes, mode: int, size: int, epoch: int) -> bytes:
+def header(name: str, kind: bytes, mode: int, size: int, epoch: int) -> bytes:
+    """One entry's header: plain ustar, GNU's forms only where that has no room."""
     info = tarfile.TarInfo(name)
     info.type, info.mode, info.size, info.mtime = kind, mode, size, epoch  # owner stays 0:0, without names
     try:

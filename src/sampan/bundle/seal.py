@@ -67,7 +67,8 @@ def _begin(folder: Path) -> dict[str, Any]:
         }
     else:
         statement = dict(manifest.read(folder).statement)
-    (folder / layout.SUMS).unlink(missing_ok=True)
+    for name in layout.UNLISTED:  # a signature is of what was sealed before
+        (folder / name).unlink(missing_ok=True)
     for name in (layout.REHEARSAL, layout.MANIFEST, layout.SUMS):
         disk.sweep(folder / name)
     return statement
@@ -118,7 +119,7 @@ def _checked_files(folder: Path) -> dict[str, int]:
             raise BadInputError("bundle.file-name", path=repr(entry.path), fault=fault)
         if entry.kind not in ("file", "folder"):
             raise BadInputError("bundle.kind", path=str(folder / entry.path))
-        if entry.kind == "file" and entry.path not in (layout.WORK, layout.SUMS, layout.MANIFEST):
+        if entry.kind == "file" and entry.path not in (layout.WORK, layout.MANIFEST, *layout.UNLISTED):
             found[entry.path] = layout.PROGRAM_MODE if entry.mode & 0o111 else layout.FILE_MODE
     return found
 

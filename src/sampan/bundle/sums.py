@@ -54,7 +54,7 @@ def parse(text: bytes) -> dict[str, str] | None:
         return None
     for line in lines:
         match = _LINE.fullmatch(line)
-        if not match or match[2] in found or match[2] == layout.SUMS or layout.fault_of_name(match[2]):
+        if not match or match[2] in found or match[2] in layout.UNLISTED or layout.fault_of_name(match[2]):
             return None
         found[match[2]] = match[1]
     return found or None

@@ -47,7 +47,7 @@ def unpack(tar: Path, out: Path) -> Path:
         raise BadInputError("file.missing", path=str(tar))
     with disk.filesystem_errors(out), tar.open("rb") as stream:
         members = read_members(stream, tar)
-        top = _judge(members, tar)
+        top = judge(members, tar)
         final = out / top
         if final.exists() or final.is_symlink():
             raise FilesystemError("bundle.foreign", path=str(final))
@@ -106,8 +106,8 @@ def _header(stream: BinaryIO, offset: int, tar: Path) -> tarfile.TarInfo | None:
         raise BadInputError("bundle.tar-cut", path=str(tar)) from error
 
 
-def _judge(members: tuple[Member, ...], tar: Path) -> str:
-    """The name of the one top folder. Raises VerificationError."""
+def judge(members: tuple[Member, ...], tar: Path) -> str:
+    """The name of the one top folder of a list of entries that a bundle may have. Raises VerificationError."""
     top = members[0].path.split("/")[0] if members else ""
     seen: dict[str, tuple[str, str]] = {}
     for member in members:

@@ -70,7 +70,7 @@ def _inventory(found: Mapping[str, Entry], digests: Mapping[str, str]) -> Iterat
         if entry.kind == "folder":
             if path not in folders:
                 yield Problem("extra", f"{path}/")
-        elif path not in digests and path != layout.SUMS:
+        elif path not in digests and path not in layout.UNLISTED:
             yield Problem("extra", path)
         if (entry.kind not in ("file", "folder")) or (entry.kind == "folder" and path in digests):
             yield Problem("kind", path, entry.kind)

@@ -23,10 +23,11 @@ WORKSHOP_VERBS = (
     "audit",
     "rehearse",
     "pack",
+    "sign",
 )
 EVERYWHERE = ("survey",)
 SERVICE_VERBS = ("status", "start", "stop", "uninstall")  # all in one module
-TARGET_VERBS = ("serve", "selftest", "install", "service", "doctor")
+TARGET_VERBS = ("serve", "selftest", "install", "service", "doctor", "verify", "trust", "key")
 
 
 def _show_version(wanted: bool) -> None:

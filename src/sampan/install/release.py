@@ -33,7 +33,9 @@ def copy_release(bundle: Path, target: Path, progress: Progress, title: str) -> 
             for name, digest in listed.items():
                 _copy_file(bundle, partial, name, digest)
                 task.advance((partial / name).stat().st_size)
-        _copy_file(bundle, partial, sums.NAME, None)
+        for name in (sums.NAME, sums.SIGNATURE):
+            if (bundle / name).is_file():
+                _copy_file(bundle, partial, name, None)
         os.sync()
         partial.rename(target)
         sync_folder(target.parent)

@@ -8,6 +8,7 @@ from pathlib import Path
 from sampan.errors import BadInputError, VerificationError
 
 NAME = "SHA256SUMS"
+SIGNATURE = "SHA256SUMS.dsse"  # over the list, so not in it
 _LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\x00-\x1f\x7f\\]+)")
 
 
@@ -18,7 +19,7 @@ def parse(text: str, *, where: str) -> dict[str, str]:
     listed: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)
-        if match is None or _unsafe(match[2]) or match[2] in listed:
+        if match is None or _unsafe(match[2]) or match[2] in (*listed, NAME, SIGNATURE):
             raise BadInputError("install.sums", path=where, line=number)
         listed[match[2]] = match[1]
     if not listed:
@@ -47,5 +48,5 @@ def check_names(bundle: Path, listed: dict[str, str]) -> None:
         name = path.relative_to(bundle).as_posix()
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             raise VerificationError("install.odd-file", path=name)
-        if path.is_file() and name != NAME and name not in listed:
+        if path.is_file() and name not in (NAME, SIGNATURE) and name not in listed:
             raise VerificationError("install.extra-file", path=name)

@@ -38,17 +38,23 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(
-    shell: list[str], folder: Path, *words: str, script: str = "install.sh", lang: str = "en", cwd: str = "/"
+    shell: list[str],
+    folder: Path,
+    *words: str,
+    script: str = "install.sh",
+    lang: str = "en",
+    cwd: str = "/",
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script from elsewhere; BusyBox runs with its own tools only."""
-    environ = {"PATH": os.environ["PATH"], "SAMPAN_LANG": lang}
+    environ = {"PATH": os.environ["PATH"], "SAMPAN_LANG": lang, **more}
     if shell[0] == "busybox":
-        environ["PATH"] = str(_applets(folder))
+        environ["PATH"] = str(applets(folder))
     argv = [shutil.which(shell[0]) or shell[0], *shell[1:], str(folder / script), *words]
     return subprocess.run(argv, cwd=cwd, env=environ, capture_output=True, text=True, check=False)
 
 
-def _applets(folder: Path) -> Path:
+def applets(folder: Path) -> Path:
     """A folder of links to BusyBox under the names of the tools, outside the bundle."""
     tools = folder.parent / "applets"
     if not tools.is_dir():

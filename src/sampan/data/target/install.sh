@@ -4,13 +4,16 @@
 # What this script does, in this order, and nothing else:
 #   1. compares this machine's architecture with the bundle's;
 #   2. refuses links, devices and files that SHA256SUMS does not list;
-#   3. checks every file against SHA256SUMS with sha256sum, before any program of the bundle is run;
-#   4. hands over to ./sampan install, which copies the files into the prefix, writes one unit file
+#   3. where keys are trusted (--key, or *.pem in /etc/sampan/trusted-keys): checks with openssl that one of them signed
+#      SHA256SUMS (in SHA256SUMS.dsse; a temporary folder holds what openssl must read from files);
+#   4. checks every file against SHA256SUMS with sha256sum, before any program of the bundle is run;
+#   5. hands over to ./sampan install, which copies the files into the prefix, writes one unit file
 #      (/etc/systemd/system/sampan-NAME.service), makes the system user sampan-NAME, starts and tests the service.
-# It writes nothing itself, and uses no network. Needs sh, sha256sum, find, grep, sed, cut, sort, uniq, tr, wc and uname.
+# It writes nothing else itself, and uses no network. Needs sh, sha256sum, find, grep, sed, cut, sort, uniq, tr, wc and
+# uname; openssl 1.1.1 or newer and mktemp where a signature is to be checked.
 #
 # Exit codes: 0 installed, 2 wrong option, 3 not a bundle, 4 it cannot run on this machine, 5 a tool is missing,
-# 9 a file is not what was packed, others as in `./sampan install --help`.
+# 9 a file is not what was packed or the signature does not hold, others as in `./sampan install --help`.
 set -eu
 LC_ALL_BEFORE=${LC_ALL-}
 
@@ -42,16 +45,20 @@ shown() { # standard input without control characters: a hostile file name shall
 # ---- options ----------------------------------------------------------------------------------------------------
 
 usage() {
-    say "Usage: ./install.sh [--prefix DIR] [--port N] [--no-service]
+    say "Usage: ./install.sh [--prefix DIR] [--port N] [--no-service] [--key FILE | --unsigned]
   --prefix DIR   where to install (default /opt/sampan/NAME)
   --port N       port of the service (default: the bundle's own, usually 8080)
   --no-service   copy the files only; start them yourself with DIR/current/start.sh
+  --key FILE     public key that must have signed the bundle (default: those in /etc/sampan/trusted-keys, if any)
+  --unsigned     install although no trusted key signed it
   --help         show this
 Run as root to install a service. Without root: ./install.sh --no-service --prefix \"\$HOME/sampan\"" \
-        "用法：./install.sh [--prefix 目录] [--port 端口] [--no-service]
+        "用法：./install.sh [--prefix 目录] [--port 端口] [--no-service] [--key 文件 | --unsigned]
   --prefix 目录  安装位置（默认 /opt/sampan/服务名）
   --port 端口    服务端口（默认取部署包中的设置，一般为 8080）
   --no-service   只复制文件，之后用 目录/current/start.sh 手动启动
+  --key 文件     部署包必须由该公钥签名（默认：/etc/sampan/trusted-keys 中的公钥，如有）
+  --unsigned     即使没有受信任的签名也安装
   --help         显示本说明
 安装为服务需要 root。非 root 用户：./install.sh --no-service --prefix \"\$HOME/sampan\""
 }
@@ -64,17 +71,23 @@ is_port() {
 }
 
 started_in=$(pwd)
-prefix='' port='' service=yes
+prefix='' port='' service=yes key='' unsigned=no
 while [ $# -gt 0 ]; do
     case $1 in
         --prefix=*) prefix=${1#*=} ;;
         --port=*) port=${1#*=} ;;
-        --prefix | --port)
+        --key=*) key=${1#*=} ;;
+        --prefix | --port | --key)
             [ $# -ge 2 ] || stop 2 "$1 needs a value. See ./install.sh --help." "$1 缺少取值。请看 ./install.sh --help。"
-            if [ "$1" = --prefix ]; then prefix=$2; else port=$2; fi
+            case $1 in
+                --prefix) prefix=$2 ;;
+                --port) port=$2 ;;
+                --key) key=$2 ;;
+            esac
             shift
             ;;
         --no-service) service=no ;;
+        --unsigned) unsigned=yes ;;
         -h | --help)
             usage
             exit 0
@@ -86,6 +99,10 @@ done
 case $prefix in
     '' | /*) ;;
     *) prefix=$started_in/$prefix ;; # we leave this folder below
+esac
+case $key in
+    '' | /*) ;;
+    *) key=$started_in/$key ;;
 esac
 if [ -n "$port" ] && ! is_port "$port"; then
     stop 2 "Not a port: $port. Give a number from 1 to 65535." "端口无效：$port。请给出 1 至 65535 的数字。"
@@ -112,7 +129,7 @@ for file in SHA256SUMS plan.json sampan; do
             "缺少 $file：部署包不完整。请重新解包：tar xf 部署包.tar"
 done
 
-# ---- 1. the right machine ---------------------------------------------------------------------------------------
+# ---- 1. the right machine ------------------------------------------------------------------------------------------
 
 wanted=$(sed -n 's/^  "arch": "\([a-z0-9_]*\)",\{0,1\}$/\1/p' plan.json)
 found=$(uname -m)
@@ -121,7 +138,7 @@ found=$(uname -m)
     stop 4 "This bundle is for $wanted, this machine is $found. Ship one for this machine." \
         "该部署包面向 $wanted，本机为 $found。请为本机重新打包。"
 
-# ---- 2. nothing but what is listed ------------------------------------------------------------------------------
+# ---- 2. nothing but what is listed ---------------------------------------------------------------------------------
 
 bad=$(grep -v -E '^[0-9a-f]{64} [ *][^/\\][^\\]*$' SHA256SUMS | shown || true)
 bad=$bad$(cut -c67- SHA256SUMS | grep -E '(^|/)\.{0,2}(/|$)' | shown || true)
@@ -140,7 +157,7 @@ $odd"
 unlike=$({
     echo SHA256SUMS
     cut -c67- SHA256SUMS
-    find . -type f | sed 's|^\./||'
+    find . -type f | sed -e 's|^\./||' -e '/^SHA256SUMS\.dsse$/d'
 } | sort | uniq -u | shown)
 [ -z "$unlike" ] ||
     stop 9 "Missing from the bundle, or in it without being listed in SHA256SUMS:
@@ -149,7 +166,80 @@ Unpack the bundle again into a new folder." "部署包缺少以下文件，或�
 $unlike
 请把部署包重新解到一个新目录。"
 
-# ---- 3. every file as it was packed -----------------------------------------------------------------------------
+# ---- 3. who vouches for it -----------------------------------------------------------------------------------------
+
+signature=SHA256SUMS.dsse
+
+refuse() { # refuse ENGLISH CHINESE
+    stop 9 "$1
+To install it nonetheless: ./install.sh --unsigned" "$2
+若仍要安装：./install.sh --unsigned"
+}
+
+field() { # field NAME: the values of a field of the signature file, which has a field a line
+    sed -n 's|^ *"'"$1"'": "\([A-Za-z0-9+/=]*\)",\{0,1\}$|\1|p' "$signature"
+}
+
+signed_by() { # signed_by KEY: whether one of the signatures is by this key; the DSSE form, see README.txt
+    for value in $(field sig); do
+        printf '%s\n' "$value" | openssl base64 -d -A >"$work/sig" 2>/dev/null || continue
+        if openssl dgst -sha256 -verify "$1" -signature "$work/sig" "$work/signed" >/dev/null 2>&1; then return 0; fi
+    done
+    return 1
+}
+
+says() { # says LINE: whether the signed statement has this line
+    tr -d ' ,' <"$work/payload" | grep -q -x -F -e "$1"
+}
+
+check_signature() { # check_signature KEY…
+    for tool in openssl mktemp rm; do
+        command -v "$tool" >/dev/null 2>&1 ||
+            stop 5 "The program $tool is needed to check the signature." "校验签名需要程序 $tool。"
+    done
+    [ -f "$signature" ] ||
+        refuse "This bundle is not signed, and this machine accepts what a trusted key signed." \
+            "该部署包没有签名，而本机只接受由受信任密钥签名的部署包。"
+    work=$(mktemp -d) || stop 8 "No temporary folder could be made." "无法创建临时目录。"
+    trap 'rm -rf "$work"' EXIT
+    field payload | openssl base64 -d -A >"$work/payload" 2>/dev/null ||
+        refuse "$signature is damaged." "$signature 已损坏。"
+    {
+        printf 'DSSEv1 28 application/vnd.in-toto+json %d ' "$(wc -c <"$work/payload")"
+        cat "$work/payload"
+    } >"$work/signed"
+    signer=''
+    for one in "$@"; do
+        if signed_by "$one"; then signer=$one; fi
+    done
+    [ -n "$signer" ] || refuse "No trusted key signed this bundle." "没有受信任的密钥为该部署包签名。"
+    name=$(sed -n 's/^  "name": "\([a-z0-9._-]*\)",\{0,1\}$/\1/p' plan.json)
+    release=$(sed -n 's/^  "release": \([0-9]*\),\{0,1\}$/\1/p' plan.json)
+    { says "\"sha256\":\"$(sha256sum SHA256SUMS | cut -c1-64)\"" && says "\"name\":\"$name\"" &&
+        says "\"release\":$release"; } ||
+        stop 9 "The signature is of another bundle or release. Do not install this one." \
+            "签名属于另一个部署包或版本，请勿安装。"
+    rm -rf "$work"
+    trap - EXIT
+    say "Signed by the key in $signer" "签名有效，公钥：$signer"
+}
+
+[ -z "$key" ] || [ -f "$key" ] || stop 3 "There is no file $key." "文件 $key 不存在。"
+if [ "$unsigned" = yes ]; then
+    say "The signature is not checked (--unsigned)." "未校验签名（--unsigned）。"
+elif [ -n "$key" ]; then
+    check_signature "$key"
+else
+    set -- /etc/sampan/trusted-keys/*.pem
+    if [ -e "$1" ]; then
+        check_signature "$@"
+    elif [ -f "$signature" ]; then
+        say "Signed, but no key is trusted here; give the sender's public key to check it: ./install.sh --key FILE" \
+            "已签名，但本机尚未信任任何公钥；如需校验请指定发送方公钥：./install.sh --key 文件"
+    fi
+fi
+
+# ---- 4. every file as it was packed --------------------------------------------------------------------------------
 
 say "Checking $(wc -l <SHA256SUMS | sed 's/ //g') files …" "正在校验 $(wc -l <SHA256SUMS | sed 's/ //g') 个文件…"
 if ! wrong=$(sha256sum -c SHA256SUMS 2>&1); then
@@ -173,7 +263,7 @@ say "All files are as listed. SHA-256 of the list, to compare with the sender's:
   $sum" "所有文件与清单一致。清单自身的 SHA-256（可与发送方核对）：
   $sum"
 
-# ---- 4. hand over -----------------------------------------------------------------------------------------------
+# ---- 5. hand over --------------------------------------------------------------------------------------------------
 
 [ -x sampan ] ||
     stop 4 "./sampan may not run from here: the disk is mounted noexec, or the copy lost its file modes.

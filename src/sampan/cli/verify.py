@@ -1,0 +1,53 @@
+"""``sampan verify``: is every file as it was sealed, and who vouches for it? Executes nothing of the bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from sampan import i18n
+from sampan.cli import options, output
+
+if TYPE_CHECKING:
+    from sampan.flow.trusting import BundleCheck
+
+_MOST_SHOWN = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    options.add(app, verify, options.TARGET_PANEL)
+
+
+def verify(
+    bundle: Path = typer.Argument(..., help=i18n.text("cli.opt.bundle-or-tar"), metavar="BUNDLE"),
+    key: list[Path] = typer.Option([], "--key", "-k", help=i18n.text("cli.opt.public-key"), metavar="FILE"),
+    trusted: Path | None = typer.Option(None, "--trusted", help=i18n.text("cli.opt.trusted"), file_okay=False),
+    signed: bool = typer.Option(False, "--signed", help=i18n.text("cli.opt.signed")),
+    json: options.Json = False,
+) -> None:
+    """Exit code 9 where a file is not as it was sealed, or the signature does not hold."""
+    from sampan.errors import ExitCode
+    from sampan.flow import trusting
+    from sampan.trust import keyring
+
+    keys = [keyring.read(path) for path in key] or keyring.load(trusted or keyring.SYSTEM)
+    checked = trusting.check(bundle, keys, output.progress())
+    output.print_value(checked, lambda: "\n".join(_lines(checked)))
+    needed = signed or bool(keys)
+    bad = checked.verdict.status in ("forged", "other-bundle")
+    if checked.problems or bad or (needed and not checked.verdict.trusted):
+        raise SystemExit(int(ExitCode.VERIFICATION_FAILED))
+
+
+def _lines(checked: BundleCheck) -> list[str]:
+    verdict, count = checked.verdict, len(checked.problems)
+    lines = [i18n.text("cli.verify.what", name=checked.name, release=checked.release, files=checked.files)]
+    lines += [i18n.text("cli.verify.whole" if not count else "cli.verify.damaged", count=count)]
+    lines += [f"  {problem.message}" for problem in checked.problems[:_MOST_SHOWN]]
+    lines += [i18n.text("cli.verify.more", count=count - _MOST_SHOWN)] if count > _MOST_SHOWN else []
+    lines += [i18n.text(f"cli.verify.{verdict.status}")]
+    lines += [f"  SHA256:{signer}" for signer in (*verdict.signers, *verdict.strangers)]
+    return lines

@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import os
+import signal
 import struct
 import sys
 import time
@@ -37,7 +38,10 @@ def vector_of(text: str) -> list[float]:
 class FakeLlamaServer:
     """The HTTP side. ``computing`` counts generations that still run, ``cancelled`` those that a client left."""
 
-    def __init__(self, *, embeddings: bool, ubatch: int = 512, context: int = 512, alias: str = "fake") -> None:
+    def __init__(
+        self, *, embeddings: bool, ubatch: int = 512, context: int = 512, alias: str = "fake", reranking: bool = False
+    ) -> None:
+        self.reranking = reranking
         self.embeddings = embeddings
         self.ubatch = ubatch
         self.context = context
@@ -52,6 +56,8 @@ class FakeLlamaServer:
         app = web.Application()
         app.router.add_get("/health", self.health)
         app.router.add_post("/v1/embeddings", self.embed)
+        app.router.add_post("/tokenize", self.tokenize)
+        app.router.add_post("/v1/rerank", self.rerank)
         app.router.add_post("/v1/chat/completions", self.generate)
         app.router.add_post("/v1/completions", self.generate)
         return app
@@ -92,11 +98,44 @@ class FakeLlamaServer:
         usage = {"prompt_tokens": total, "total_tokens": total}
         return web.json_response({"object": "list", "data": data, "model": self.alias, "usage": usage})
 
+    async def tokenize(self, request: web.Request) -> web.Response:
+        """Strings and numbers mixed; only the first piece gets the special tokens, as in the original."""
+        body = await self._body(request)
+        content = body["content"]
+        special = bool(body.get("add_special"))
+        found: list[int] = []
+        for index, piece in enumerate(content if isinstance(content, list) else [content]):
+            if isinstance(piece, int):
+                found.append(piece)
+                continue
+            words = [2000 + sum(word.encode()) % 1000 for word in piece.split()]
+            found += [101, *words, 102] if special and index == 0 else words
+        return web.json_response({"tokens": found})
+
+    async def rerank(self, request: web.Request) -> web.Response:
+        """The score is the number of words that query and document share."""
+        if not self.reranking:
+            return _refuse(
+                501, "This server does not support reranking. Start it with `--reranking`", "not_supported"
+            )
+        body = await self._body(request)
+        query = set(body["query"].split())
+        results = [
+            {"index": index, "relevance_score": float(len(query & set(text.split())))}
+            for index, text in enumerate(body["documents"])
+        ]
+        usage = {"prompt_tokens": sum(len(text.split()) + len(query) for text in body["documents"])}
+        return web.json_response({"results": results[::-1], "usage": usage})
+
     async def _trouble(self, text: str) -> web.Response | None:
         if text == "please crash":
             os._exit(3)
         if text == "please hang":
             await self._hang()
+        if text.startswith("please wait"):
+            await asyncio.sleep(0.1)
+        if text == "please freeze":
+            os.kill(os.getpid(), signal.SIGSTOP)
         if text == "please fail":
             return _refuse(500, "decode failed", "server_error")
         if text == "please babble":
@@ -185,7 +224,15 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     ):
         parser.add_argument(flag, type=int, default=0)
     parser.add_argument("--cache-ram", type=int)
-    for flag in ("--kv-unified", "--no-kv-unified", "--offline", "--no-ui", "--no-slots", "--embeddings"):
+    for flag in (
+        "--kv-unified",
+        "--no-kv-unified",
+        "--offline",
+        "--no-ui",
+        "--no-slots",
+        "--embeddings",
+        "--reranking",
+    ):
         parser.add_argument(flag, action="store_true")
     return parser.parse_args(argv)
 
@@ -193,6 +240,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 async def _run(arguments: argparse.Namespace) -> None:
     fake = FakeLlamaServer(
         embeddings=arguments.embeddings,
+        reranking=arguments.reranking,
         ubatch=arguments.ubatch_size,
         context=arguments.ctx_size,
         alias=arguments.alias,

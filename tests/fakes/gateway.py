@@ -14,7 +14,7 @@ from aiohttp import web
 from tests.fakes.engine import DIMENSIONS, FakeLlamaServer
 
 from sampan.gateway.app import create_app
-from sampan.gateway.engine import Embedded, EngineState, EngineStatus, Generation, TextOrTokens
+from sampan.gateway.engine import ANY, Ask, Embedded, EngineState, EngineStatus, Generation, Ranked, TextOrTokens
 from sampan.gateway.llama_api import LlamaApi
 from sampan.gateway.settings import Limits, ServedModel
 from sampan.gateway.upstream import UnixClient
@@ -49,11 +49,20 @@ class RunningEngine:
     async def wait_ready(self, seconds: float) -> None:
         await asyncio.sleep(0 * seconds)
 
-    async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
+    async def embed(self, inputs: Sequence[TextOrTokens], _ask: Ask = ANY, /) -> Embedded:
         return await self._api.embed(inputs)
 
-    async def generate(self, path: str, body: bytes) -> Generation:
+    async def generate(self, path: str, body: bytes, _ask: Ask = ANY, /) -> Generation:
         return await self._api.generate(path, body)
+
+    async def rerank(self, query: str, documents: Sequence[str], _ask: Ask = ANY, /) -> Ranked:
+        return await self._api.rerank(query, documents)
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        return await self._api.count(texts)
+
+    async def tokenize(self, text: str, *, special: bool = True) -> tuple[int, ...]:
+        return await self._api.tokenize(text, special=special)
 
     async def stop(self) -> None:
         await self._client.close()

@@ -1,84 +1,167 @@
-"""The ASGI application: which endpoint answers what, and every error in one envelope.
+"""The ASGI application: who asks, which endpoint answers, and every error in one envelope.
 
 Routing is a dictionary: with a framework's routing and its layers a short embedding spent a quarter of the gateway's
-time there (``bench/gateway_overhead.py``). Responses are Starlette's.
+time there (``bench/gateway_overhead.py``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sampan.gateway.admission import Admission
+from sampan.gateway.batching import Batching
+from sampan.gateway.call import Answer, Call, Endpoint
+from sampan.gateway.callers import require
 from sampan.gateway.disconnect import ClientGoneError
 from sampan.gateway.embeddings import Embeddings
 from sampan.gateway.engine import Engine
 from sampan.gateway.envelope import ApiError
 from sampan.gateway.generations import Generations
-from sampan.gateway.service import Service
+from sampan.gateway.house import House
+from sampan.gateway.meter import Meter
+from sampan.gateway.reranks import Reranks
+from sampan.gateway.service import MODELS, Service
 from sampan.gateway.settings import Limits, ServedModel
 
 logger = logging.getLogger("sampan.gateway")
-
-Endpoint = Callable[[Scope, Receive], Awaitable[Response]]
 _NO_LIMITS_GIVEN = Limits()
-_MODELS = "/v1/models/"
+_CLIENT_LEFT = 499  # nobody reads it: for logs and metrics
 
 
-def create_app(engine: Engine, model: ServedModel, limits: Limits = _NO_LIMITS_GIVEN) -> ASGIApp:
-    """The API over ``engine``; the caller starts and stops it.
+@dataclass(frozen=True)
+class Route:
+    """One path. ``scope`` is what a key must have; empty: any key will do; None: no key is asked for."""
 
-    What is to wrap all requests (keys, admission, metrics) is a plain ASGI class around the ``Api`` here; what is to
-    change how work reaches the model (batching, cache) is an Engine around ``engine``.
-    """
-    embeddings = Embeddings(engine, model, limits)
-    generations = Generations(engine, model, limits)
-    service = Service(engine, model)
-    return Api(
-        {
-            "/v1/embeddings": {"POST": embeddings.post},
-            "/v1/chat/completions": {"POST": generations.chat},
-            "/v1/completions": {"POST": generations.completion},
-            "/v1/models": {"GET": service.models},
-            "/health": {"GET": service.health},
-        },
-        {"GET": service.one_model},
-    )
+    endpoint: Endpoint
+    method: str = "POST"
+    scope: str | None = ""
+    works: bool = True  # it gives the engine work
+
+
+Finished = Callable[[Call, int, float], None]
+
+
+def create_app(
+    engine: Engine, model: ServedModel, limits: Limits = _NO_LIMITS_GIVEN, *, slots: int = 8, pass_tokens: int = 512
+) -> ASGIApp:
+    """The API with batching over ``engine``, and with no keys; the caller starts and stops the engine."""
+    meter = Meter()
+    batching = Batching(engine, model, limits, meter, slots=slots, pass_tokens=pass_tokens)
+    return make_api(House(batching, model, limits, Admission(limits), meter=meter))
+
+
+def make_api(house: House, finished: Finished | None = None) -> ASGIApp:
+    """The API of a house. ``finished`` hears of each request at its end: status, seconds."""
+    embeddings = Embeddings(house)
+    generations = Generations(house)
+    reranks = Reranks(house)
+    service = Service(house)
+    routes = {
+        "/v1/embeddings": Route(embeddings.post, scope="embeddings"),
+        "/v1/similarity": Route(embeddings.similarity, scope="embeddings"),
+        "/v1/rerank": Route(reranks.post, scope="embeddings"),
+        "/rerank": Route(reranks.post, scope="embeddings"),
+        "/tokenize": Route(reranks.tokenize),
+        "/v1/chat/completions": Route(generations.chat, scope="chat"),
+        "/v1/completions": Route(generations.completion, scope="chat"),
+        "/v1/models": Route(service.models, "GET", works=False),
+        MODELS: Route(service.one_model, "GET", works=False),
+        "/health": Route(service.health, "GET", None, works=False),
+        "/ready": Route(service.ready, "GET", None, works=False),
+        "/metrics": Route(service.metrics, "GET", works=False),
+        "/openapi.json": Route(service.openapi, "GET", None, works=False),
+        "/docs": Route(service.docs, "GET", None, works=False),
+    }
+    return Api(house, routes, finished)
 
 
 class Api:
     """Finds the endpoint, and answers for it where it raises."""
 
-    def __init__(self, routes: Mapping[str, Mapping[str, Endpoint]], one_model: Mapping[str, Endpoint]) -> None:
+    def __init__(self, house: House, routes: Mapping[str, Route], finished: Finished | None) -> None:
+        self._house = house
         self._routes = routes
-        self._one_model = one_model
+        self._finished = finished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        try:
-            response = await self._endpoint(scope)(scope, receive)
-        except ApiError as error:
-            if error.status >= 500:
-                logger.warning("%s %s: %s %s", scope["method"], scope["path"], error.code, error.values)
-            response = error.response()
-        except ClientGoneError:
-            logger.debug("%s %s: client left", scope["method"], scope["path"])
+        if scope["type"] != "http":
             return
-        except Exception:
-            logger.exception("%s %s", scope["method"], scope["path"])
-            response = ApiError("internal_error").response()
-        await response(scope, receive, send)
+        clock = asyncio.get_running_loop().time
+        call = Call(scope, receive, clock())
+        status = _CLIENT_LEFT
+        try:
+            status = await self._answer(call, send)
+        except ClientGoneError:
+            call.code = "client_left"
+        finally:
+            self._count(call, status, clock() - call.began)
 
-    def _endpoint(self, scope: Scope) -> Endpoint:
-        path, method = scope["path"], scope["method"]
-        methods = self._routes.get(path)
-        if methods is None:
-            if not path.startswith(_MODELS):
+    async def _answer(self, call: Call, send: Send) -> int:
+        """Answer; the status."""
+        callers = self._house.callers
+        try:
+            route = self._route(call)
+            if route.scope is None or not callers.are_asked:
+                reply = await route.endpoint(call)
+                return await _send(call, reply, send)
+            call.caller = callers.identify(call.headers)
+            if route.scope:
+                require(call.caller, route.scope)
+            if not route.works:
+                return await _send(call, await route.endpoint(call), send)
+            with callers.counted(call.caller):
+                return await _send(call, await route.endpoint(call), send)
+        except ApiError as error:
+            return await self._refuse(call, error, send)
+        except (ClientGoneError, asyncio.CancelledError):
+            raise
+        except Exception:
+            logger.exception("%s %s %s", call.id, call.scope["method"], call.scope["path"])
+            return await self._refuse(call, ApiError("internal_error"), send)
+
+    def _route(self, call: Call) -> Route:
+        path, method = call.scope["path"], call.scope["method"]
+        route = self._routes.get(path)
+        if route is None:
+            if not path.startswith(MODELS):
                 raise ApiError("unknown_path", path=path)
-            methods = self._one_model
-        endpoint = methods.get("GET" if method == "HEAD" else method)
-        if endpoint is None:
-            raise ApiError("method_not_allowed", method=method, path=path, allowed=", ".join(methods))
-        return endpoint
+            route = self._routes[MODELS]
+        if method != route.method and not (method == "HEAD" and route.method == "GET"):
+            raise ApiError("method_not_allowed", method=method, path=path, allowed=route.method)
+        if route.works and self._house.meter.selftest_ok is False:
+            raise ApiError("selftest_failed")
+        return route
+
+    async def _refuse(self, call: Call, error: ApiError, send: Send) -> int:
+        call.code = error.code
+        self._house.meter.errors[error.code] += 1
+        if error.status >= 500 and error.code != "deadline_exceeded":
+            logger.warning(
+                "%s %s %s: %s %s", call.id, call.scope["method"], call.scope["path"], error.code, error.values
+            )
+        return await _send(call, error.reply(), send)
+
+    def _count(self, call: Call, status: int, seconds: float) -> None:
+        house = self._house
+        path = call.scope["path"]
+        endpoint = path if path in self._routes else "other"
+        house.meter.finished(endpoint, status, call.caller.id, seconds)
+        if call.tokens:
+            house.meter.tokens[endpoint, call.caller.id, "prompt"] += call.tokens
+            house.callers.used(call.caller, call.tokens + call.completion_tokens)
+        if call.completion_tokens:
+            house.meter.tokens[endpoint, call.caller.id, "completion"] += call.completion_tokens
+        if self._finished is not None:
+            self._finished(call, status, seconds)
+
+
+async def _send(call: Call, reply: Answer, send: Send) -> int:
+    reply.headers.append((b"x-request-id", call.id.encode("ascii")))
+    await reply.send(send)
+    return reply.status

@@ -81,6 +81,11 @@ class Child:
             self._signal(signal.SIGKILL)
             await self._ended.wait()
 
+    def kill(self) -> None:
+        """SIGKILL; its end is reported as any other."""
+        if not self._ended.is_set():
+            self._signal(signal.SIGKILL)
+
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):  # it has just ended
             os.killpg(self._process.pid, number)

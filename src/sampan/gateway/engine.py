@@ -39,7 +39,33 @@ class Embedded:
     """The engine's answer for one request: per text, in the order asked, packed little-endian float32."""
 
     vectors: tuple[bytes, ...]
+    tokens: int  # of all texts together, their starts and ends included
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Raw scores (logits) of a reranker, one per document in the order asked."""
+
+    scores: tuple[float, ...]
     tokens: int
+
+
+class Lane(str, Enum):
+    """Who waits for the answer: a person, or a job that has time."""
+
+    INTERACTIVE = "interactive"
+    BULK = "bulk"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """How a request wants to be treated. ``deadline``: seconds of the loop's clock, None without one."""
+
+    lane: Lane = Lane.INTERACTIVE
+    deadline: float | None = None
+
+
+ANY = Ask()
 
 
 class Generation(Protocol):
@@ -75,12 +101,24 @@ class Engine(Protocol):
         """Return when it answers. Raises ServiceError where it dies first or takes longer."""
         ...
 
-    async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
+    async def embed(self, inputs: Sequence[TextOrTokens], ask: Ask = ANY, /) -> Embedded:
         """Vectors for texts or token ids. Raises EngineFault."""
         ...
 
-    async def generate(self, path: str, body: bytes) -> Generation:
+    async def generate(self, path: str, body: bytes, ask: Ask = ANY, /) -> Generation:
         """Forward an OpenAI request (``/v1/chat/completions``, ``/v1/completions``). Raises EngineFault."""
+        ...
+
+    async def rerank(self, query: str, documents: Sequence[str], ask: Ask = ANY, /) -> Ranked:
+        """The relevance of each document to the query. Raises EngineFault."""
+        ...
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """How many tokens ``embed`` would make of each, start and end included. Raises EngineFault."""
+        ...
+
+    async def tokenize(self, text: str, *, special: bool = True) -> tuple[int, ...]:
+        """The model's own token ids; ``special``: with the start and end that ``embed`` adds. Raises EngineFault."""
         ...
 
     async def stop(self) -> None:
@@ -93,11 +131,12 @@ class EngineFault(Exception):
 
 
 class EngineUnavailableError(EngineFault):
-    """There is no ready engine now, or it died with the request in it."""
+    """There is no ready engine now, or it died with the request in it. ``reached``: it may have seen the request."""
 
-    def __init__(self, state: EngineState) -> None:
+    def __init__(self, state: EngineState, *, reached: bool = True) -> None:
         super().__init__(state.value)
         self.state = state
+        self.reached = reached
 
 
 class EngineTimeoutError(EngineFault):
@@ -116,10 +155,26 @@ class EngineBrokenError(EngineFault):
     """The engine answered with an error of its own, or with something that is no answer."""
 
 
+class BadVectorError(EngineFault):
+    """A vector that is none: not finite, of the wrong length, or not of length one where it must be.
+
+    ``index``: of the text in its request.
+    """
+
+    def __init__(self, why: str, index: int = 0) -> None:
+        super().__init__(why)
+        self.index = index
+
+
 class InputTooLongError(EngineFault):
     """A text has more tokens than one pass takes. ``tokens`` None where the engine did not say."""
 
-    def __init__(self, tokens: int | None, limit: int | None) -> None:
+    def __init__(self, tokens: int | None, limit: int | None, index: int | None = None) -> None:
         super().__init__(f"{tokens} of {limit} tokens")
         self.tokens = tokens
         self.limit = limit
+        self.index = index
+
+
+class DeadlineError(EngineFault):
+    """The answer could no longer be in time; the work was dropped before it reached the engine."""

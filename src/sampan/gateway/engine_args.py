@@ -17,7 +17,14 @@ _DROPPED_PREFIXES = ("LD_", "LLAMA_", "AIP_")
 
 
 def engine_argv(
-    executable: Path, model: Path, socket: Path, settings: EngineSettings, *, threads: int, alias: str
+    executable: Path,
+    model: Path,
+    socket: Path,
+    settings: EngineSettings,
+    *,
+    threads: int,
+    alias: str,
+    rerank: bool = False,
 ) -> tuple[str, ...]:
     """The whole command. ``threads`` >= 1 is what this process may really use; ``alias`` the public model id."""
     argv = [
@@ -41,11 +48,26 @@ def engine_argv(
         *("--log-colors", "off"),
         *("--log-verbosity", "2"),  # warnings and errors: at the default it prints several lines a request
     ]
-    if settings.embedding:
+    if rerank:
+        argv.append("--reranking")  # implies embeddings and pooling by rank
+    elif settings.embedding:
         argv.append("--embeddings")
     if settings.pooling is not None:
         argv += ["--pooling", settings.pooling]
+    argv += _as_planned(settings)
     return tuple(argv)
+
+
+def _as_planned(settings: EngineSettings) -> list[str]:
+    """What a plan may set and an older one does not know."""
+    words = []
+    if settings.slot_tokens:
+        words += ["--kv-unified-per-slot", str(settings.slot_tokens)]  # with split caches too, whatever its name
+    if settings.kv_type != "f16":
+        words += ["--cache-type-k", settings.kv_type, "--cache-type-v", settings.kv_type, "--flash-attn", "on"]
+    if settings.numa is not None:
+        words += ["--numa", settings.numa]
+    return words
 
 
 def flags(argv: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ Codes are stable and listed in docs/gateway.md; their texts are ``api.<code>`` o
 from __future__ import annotations
 
 import orjson
-from starlette.responses import Response
 
 from sampan import i18n
 from sampan.gateway.engine import (
+    BadVectorError,
+    DeadlineError,
     EngineBrokenError,
     EngineFault,
     EngineRefusedError,
@@ -17,6 +18,7 @@ from sampan.gateway.engine import (
     EngineUnavailableError,
     InputTooLongError,
 )
+from sampan.gateway.replies import Reply
 
 _STATUS = {
     "invalid_json": 400,
@@ -25,21 +27,32 @@ _STATUS = {
     "empty_input": 400,
     "too_many_inputs": 400,
     "dimensions_unsupported": 400,
+    "text_too_large": 400,
     "context_length_exceeded": 400,
     "request_refused": 400,
     "wrong_task": 400,
+    "missing_key": 401,
+    "invalid_key": 401,
+    "scope_missing": 403,
     "model_not_found": 404,
     "unknown_path": 404,
     "method_not_allowed": 405,
+    "body_too_slow": 408,
     "body_too_large": 413,
+    "queue_full": 429,
+    "rate_limit_exceeded": 429,
     "internal_error": 500,
     "engine_error": 502,
     "vector_not_finite": 502,
     "engine_unavailable": 503,
+    "selftest_failed": 503,
     "engine_timeout": 504,
+    "deadline_exceeded": 504,
 }
 CODES = tuple(_STATUS)
 _HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    408: {"Connection": "close"},
     413: {"Connection": "close"},  # the rest of the body is not worth reading
     503: {"Retry-After": "1"},  # the supervisor's first back-off is shorter
 }
@@ -65,12 +78,14 @@ class ApiError(Exception):
         message = i18n.text(f"api.{self.code}", **self.values)
         return orjson.dumps({"error": {"message": message, "type": kind, "param": self.param, "code": self.code}})
 
-    def response(self) -> Response:
+    def reply(self) -> Reply:
         """The whole answer."""
-        headers = _HEADERS.get(self.status)
-        if self.status == 405:
-            headers = {"Allow": str(self.values["allowed"])}
-        return Response(self.body(), self.status, headers, "application/json")
+        headers = dict(_HEADERS.get(self.status, {}))
+        if "retry_after" in self.values:
+            headers["Retry-After"] = str(self.values["retry_after"])
+        if "allowed" in self.values:
+            headers["Allow"] = str(self.values["allowed"])
+        return Reply(self.body(), self.status, more=headers)
 
 
 def from_fault(fault: EngineFault, param: str | None = None) -> ApiError:
@@ -80,12 +95,20 @@ def from_fault(fault: EngineFault, param: str | None = None) -> ApiError:
         tokens = unknown if fault.tokens is None else fault.tokens
         limit = unknown if fault.limit is None else fault.limit
         return ApiError("context_length_exceeded", param, tokens=tokens, limit=limit)
-    if isinstance(fault, EngineRefusedError):
-        return ApiError("request_refused", detail=str(fault))
     if isinstance(fault, EngineTimeoutError):
         return ApiError("engine_timeout", seconds=f"{fault.seconds:g}")
     if isinstance(fault, EngineUnavailableError):
         return ApiError("engine_unavailable", state=fault.state.value)
-    if isinstance(fault, EngineBrokenError):
-        return ApiError("engine_error", detail=str(fault))
+    if isinstance(fault, BadVectorError):
+        return ApiError("vector_not_finite", index=fault.index, detail=str(fault))
+    for kind, code in _PLAIN:
+        if isinstance(fault, kind):
+            return ApiError(code, detail=str(fault))
     raise fault
+
+
+_PLAIN: tuple[tuple[type[EngineFault], str], ...] = (
+    (EngineRefusedError, "request_refused"),
+    (EngineBrokenError, "engine_error"),
+    (DeadlineError, "deadline_exceeded"),
+)

@@ -45,10 +45,19 @@ class Exchange:
         if kept is not None:
             try:
                 return await kept.ask(request, seconds)
-            except ConnectionResetError:
+            except ConnectionResetError as reset:
                 if kept.has_begun:
                     raise
+                return await self._once_more(request, seconds, reset)
         return await (await self._connect()).ask(request, seconds)
+
+    async def _once_more(self, request: bytes, seconds: float, reset: ConnectionResetError) -> Answer:
+        """Where nobody listens any more, the engine may have died of what the kept connection brought it."""
+        try:
+            connection = await self._connect()
+        except OSError:
+            raise reset from None
+        return await connection.ask(request, seconds)
 
     def close(self) -> None:
         """Drop the kept connections."""

@@ -6,6 +6,7 @@ Messages and statuses are those of the pinned source (tools/server/server-contex
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import orjson
 
@@ -18,6 +19,7 @@ from sampan.gateway.engine import (
     EngineState,
     EngineUnavailableError,
     InputTooLongError,
+    Ranked,
 )
 from sampan.gateway.exchange import Answer
 from sampan.spec.plan import EngineSettings
@@ -41,6 +43,38 @@ def embedded(body: bytes, count: int) -> Embedded:
     if len(texts) != count:
         raise EngineBrokenError(f"{len(texts)} vectors for {count} texts")
     return Embedded(tuple(vectors.from_base64(text) for text in texts), tokens)
+
+
+def tokens(body: bytes) -> tuple[int, ...]:
+    """An answer of ``/tokenize``. Raises EngineBrokenError."""
+    try:
+        return tuple(int(token) for token in orjson.loads(body)["tokens"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise EngineBrokenError(f"no tokens in the answer: {error!r}") from error
+
+
+def counts(found: Sequence[int], separator: int) -> list[int]:
+    """The lengths of the parts between the separators."""
+    lengths = [0]
+    for token in found:
+        if token == separator:
+            lengths.append(0)
+        else:
+            lengths[-1] += 1
+    return lengths
+
+
+def ranked(body: bytes, count: int) -> Ranked:
+    """An answer of ``/v1/rerank``: raw scores in the order asked. Raises EngineBrokenError."""
+    try:
+        data = orjson.loads(body)
+        scores = {int(item["index"]): float(item["relevance_score"]) for item in data["results"]}
+        used = int(data["usage"]["prompt_tokens"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise EngineBrokenError(f"no ranking in the answer: {error!r}") from error
+    if sorted(scores) != list(range(count)):
+        raise EngineBrokenError(f"{len(scores)} scores for {count} documents")
+    return Ranked(tuple(scores[index] for index in range(count)), used)
 
 
 def fault(answer: Answer, settings: EngineSettings) -> EngineFault:

@@ -8,12 +8,13 @@ import aiohttp
 import orjson
 
 from sampan.gateway import llama_answers
-from sampan.gateway.engine import Embedded, Generation, TextOrTokens
+from sampan.gateway.engine import Embedded, EngineBrokenError, Generation, Ranked, TextOrTokens
 from sampan.gateway.exchange import Answer
 from sampan.gateway.upstream import UnixClient
 from sampan.spec.plan import EngineSettings
 
 _OK = 200
+_NO_TOKEN = -1
 
 
 class LlamaApi:
@@ -22,6 +23,7 @@ class LlamaApi:
     def __init__(self, client: UnixClient, settings: EngineSettings) -> None:
         self._client = client
         self._settings = settings
+        self._specials: int | None = None  # tokens that are added to every text
 
     async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
         """See Engine. Vectors travel as base64: a third of the bytes, no digits to print, and NaN survives."""
@@ -30,6 +32,36 @@ class LlamaApi:
         if answer.status != _OK:
             raise llama_answers.fault(answer, self._settings)
         return llama_answers.embedded(answer.body, len(inputs))
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """See Engine. One call: between the texts goes a number that is no token, so the answer can be cut."""
+        if self._specials is None:
+            self._specials = len(await self.tokenize(""))
+        mixed: list[str | int] = []
+        for text in texts:
+            mixed += (text, _NO_TOKEN)
+        found = await self._tokens({"content": mixed[:-1], "add_special": False})
+        counts = llama_answers.counts(found, _NO_TOKEN)
+        if len(counts) != len(texts):
+            raise EngineBrokenError(f"{len(counts)} counts for {len(texts)} texts")
+        return tuple(count + self._specials for count in counts)
+
+    async def tokenize(self, text: str, *, special: bool = True) -> tuple[int, ...]:
+        """See Engine."""
+        return await self._tokens({"content": text, "add_special": special})
+
+    async def _tokens(self, body: dict[str, object]) -> tuple[int, ...]:
+        answer = await self._client.post("/tokenize", orjson.dumps({**body, "parse_special": True}))
+        if answer.status != _OK:
+            raise llama_answers.fault(answer, self._settings)
+        return llama_answers.tokens(answer.body)
+
+    async def rerank(self, query: str, documents: Sequence[str]) -> Ranked:
+        """See Engine."""
+        answer = await self._client.post("/v1/rerank", orjson.dumps({"query": query, "documents": documents}))
+        if answer.status != _OK:
+            raise llama_answers.fault(answer, self._settings)
+        return llama_answers.ranked(answer.body, len(documents))
 
     async def generate(self, path: str, body: bytes) -> Generation:
         """See Engine."""

@@ -10,15 +10,19 @@ from pathlib import Path
 
 from sampan.gateway.child import Child
 from sampan.gateway.engine import (
+    ANY,
+    Ask,
     Embedded,
     EngineState,
     EngineStatus,
     EngineUnavailableError,
     Generation,
+    Ranked,
     TextOrTokens,
 )
 from sampan.gateway.engine_args import engine_argv, engine_environment
 from sampan.gateway.llama_api import LlamaApi
+from sampan.gateway.settings import RERANK
 from sampan.gateway.supervisor import USUAL_PACE, Pace, Supervisor
 from sampan.gateway.upstream import UnixClient
 from sampan.spec.plan import EngineSettings
@@ -37,6 +41,7 @@ class LlamaCommand:
     settings: EngineSettings
     threads: int
     model_id: str
+    task: str = ""
 
 
 class LlamaServer:
@@ -80,19 +85,42 @@ class LlamaServer:
         await self._client.close()
         self._command.socket.unlink(missing_ok=True)
 
-    async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
+    async def embed(self, inputs: Sequence[TextOrTokens], _ask: Ask = ANY, /) -> Embedded:
         """See Engine."""
         self._require_ready()
         return await self._api.embed(inputs)
 
-    async def generate(self, path: str, body: bytes) -> Generation:
+    async def generate(self, path: str, body: bytes, _ask: Ask = ANY, /) -> Generation:
         """See Engine."""
         self._require_ready()
         return await self._api.generate(path, body)
 
+    async def rerank(self, query: str, documents: Sequence[str], _ask: Ask = ANY, /) -> Ranked:
+        """See Engine."""
+        self._require_ready()
+        return await self._api.rerank(query, documents)
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """See Engine."""
+        self._require_ready()
+        return await self._api.count(texts)
+
+    async def tokenize(self, text: str, *, special: bool = True) -> tuple[int, ...]:
+        """See Engine."""
+        self._require_ready()
+        return await self._api.tokenize(text, special=special)
+
+    async def answers(self) -> bool:
+        """Whether it answers a probe now."""
+        return await self._client.probe("/health") == _OK
+
+    def kill(self) -> None:
+        """End the process at once; it is started again."""
+        self._supervisor.kill()
+
     def _require_ready(self) -> None:
         if self._supervisor.state is not EngineState.READY:
-            raise EngineUnavailableError(self._supervisor.state)
+            raise EngineUnavailableError(self._supervisor.state, reached=False)
 
     def _state_after_loss(self) -> EngineState:
         """A lost connection while READY means that the process is dying and its end is not reported yet."""
@@ -109,6 +137,7 @@ class LlamaServer:
             command.settings,
             threads=command.threads,
             alias=command.model_id,
+            rerank=command.task == RERANK,
         )
         return Child(argv, engine_environment(os.environ), self._on_line)
 

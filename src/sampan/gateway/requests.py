@@ -9,6 +9,7 @@ import orjson
 
 from sampan.gateway.engine import TextOrTokens
 from sampan.gateway.envelope import ApiError
+from sampan.gateway.lengths import CUTS
 from sampan.gateway.settings import CHAT, EMBEDDING, Limits, ServedModel
 
 _MAX_TOKEN_ID = 2**31 - 1  # llama_token is an int32
@@ -18,10 +19,14 @@ Body = dict[str, object]
 
 @dataclass(frozen=True)
 class EmbeddingsRequest:
-    """``/v1/embeddings``, checked. ``base64`` is the wanted encoding of the vectors."""
+    """``/v1/embeddings``, checked. ``base64`` is the wanted encoding of the vectors; ``cut`` one of lengths.CUTS;
+    ``dimensions`` None where the vectors stay whole.
+    """
 
     inputs: tuple[TextOrTokens, ...]
     base64: bool
+    cut: str = "none"
+    dimensions: int | None = None
 
 
 def parse_object(body: bytes) -> Body:
@@ -38,12 +43,35 @@ def parse_object(body: bytes) -> Body:
 def parse_embeddings(body: bytes, model: ServedModel, limits: Limits) -> EmbeddingsRequest:
     """Check a request for embeddings. Raises ApiError."""
     data = parse_object(body)
-    _check_model(data, model, EMBEDDING)
+    check_model(data, model, EMBEDDING)
     encoding = data.get("encoding_format") or "float"
     if encoding not in ("float", "base64"):
         raise ApiError("invalid_value", "encoding_format", field="encoding_format", expected="float, base64")
-    _check_dimensions(data.get("dimensions"), model)
-    return EmbeddingsRequest(_inputs(data.get("input"), limits), encoding == "base64")
+    inputs = prompted(text_inputs(data.get("input"), "input", limits), data.get("input_type"), model)
+    dimensions = _dimensions(data.get("dimensions"), model)
+    return EmbeddingsRequest(inputs, encoding == "base64", cut_of(data), dimensions)
+
+
+def cut_of(data: Body) -> str:
+    """``truncate``: none, start or end is cut off; true is end, as other servers have it. Raises ApiError."""
+    wish = data.get("truncate")
+    if isinstance(wish, bool) or wish is None:
+        return "end" if wish else "none"
+    if not isinstance(wish, str) or wish.lower() not in CUTS:
+        raise ApiError("invalid_value", "truncate", field="truncate", expected=", ".join(CUTS))
+    return wish.lower()
+
+
+def prompted(inputs: tuple[TextOrTokens, ...], kind: object, model: ServedModel) -> tuple[TextOrTokens, ...]:
+    """Texts with the model's own prefix for this ``input_type``; token ids stay as they are. Raises ApiError."""
+    if kind is None:
+        return inputs
+    prompts = dict(model.prompts)
+    if kind not in prompts:
+        known = ", ".join(prompts) or "-"
+        raise ApiError("invalid_value", "input_type", field="input_type", expected=known)
+    prefix = prompts[str(kind)]
+    return tuple(prefix + text if isinstance(text, str) else text for text in inputs)
 
 
 def check_generation(body: bytes, model: ServedModel, field: str) -> Body:
@@ -52,7 +80,7 @@ def check_generation(body: bytes, model: ServedModel, field: str) -> Body:
     Only what every such request must have is checked here; the engine knows the rest better.
     """
     data = parse_object(body)
-    _check_model(data, model, CHAT)
+    check_model(data, model, CHAT)
     value = data.get(field)
     if value is None:
         raise ApiError("missing_value", field, field=field)
@@ -65,7 +93,7 @@ def check_generation(body: bytes, model: ServedModel, field: str) -> Body:
     return data
 
 
-def _check_model(data: Body, model: ServedModel, task: str) -> None:
+def check_model(data: Body, model: ServedModel, task: str) -> None:
     """No ``model`` means the one that is served; another one is 404, the wrong kind of request is 400."""
     name = data.get("model", model.id)
     if name != model.id:
@@ -74,38 +102,44 @@ def _check_model(data: Body, model: ServedModel, task: str) -> None:
         raise ApiError("wrong_task", model=model.id, task=model.task, wanted=task)
 
 
-def _check_dimensions(value: object, model: ServedModel) -> None:
-    """Cutting a vector is only right for models trained for it, so only the model's own length is taken."""
+def _dimensions(value: object, model: ServedModel) -> int | None:
+    """Cutting a vector is only right for models trained for it; for others only their own length is taken."""
     if value is None or (type(value) is int and value == model.dimensions):
-        return
+        return None
+    if model.cut_dimensions and type(value) is int and 1 <= value <= (model.dimensions or 0):
+        return value
     raise ApiError("dimensions_unsupported", "dimensions", asked=value, dimensions=model.dimensions)
 
 
-def _inputs(value: object, limits: Limits) -> tuple[TextOrTokens, ...]:
+def text_inputs(value: object, field: str, limits: Limits) -> tuple[TextOrTokens, ...]:
+    """A text, texts, token ids or lists of them. Raises ApiError."""
     if value is None:
-        raise ApiError("missing_value", "input", field="input")
+        raise ApiError("missing_value", field, field=field)
     items: list[object]
     if isinstance(value, str) or _are_tokens(value):
         items = [value]
     elif isinstance(value, list):
         items = value
     else:
-        raise ApiError("invalid_value", "input", field="input", expected="string, array")
+        raise ApiError("invalid_value", field, field=field, expected="string, array")
     if not items:
-        raise ApiError("empty_input", "input", field="input")
+        raise ApiError("empty_input", field, field=field)
     if len(items) > limits.inputs:
-        raise ApiError("too_many_inputs", "input", count=len(items), limit=limits.inputs)
-    return tuple(_one_input(item, f"input[{index}]") for index, item in enumerate(items))
+        raise ApiError("too_many_inputs", field, count=len(items), limit=limits.inputs)
+    return tuple(_one_input(item, f"{field}[{index}]", limits) for index, item in enumerate(items))
 
 
-def _one_input(item: object, where: str) -> TextOrTokens:
+def _one_input(item: object, where: str, limits: Limits) -> TextOrTokens:
+    param = where.partition("[")[0]
     if item in ("", []):
-        raise ApiError("empty_input", "input", field=where)
+        raise ApiError("empty_input", param, field=where)
     if isinstance(item, str):
+        if len(item) > limits.text_bytes // 4 and len(item.encode()) > limits.text_bytes:
+            raise ApiError("text_too_large", param, field=where, limit=limits.text_bytes)
         return item
     if _are_tokens(item):
         return tuple(item)
-    raise ApiError("invalid_value", "input", field=where, expected="string, array of token ids")
+    raise ApiError("invalid_value", param, field=where, expected="string, array of token ids")
 
 
 def _are_tokens(value: object) -> TypeGuard[list[int]]:

@@ -1,55 +1,86 @@
-"""What the service says of itself: ``/health`` and ``/v1/models``."""
+"""What the service says of itself: life, readiness, models, metrics, its own description."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import orjson
-from starlette.responses import Response
-from starlette.types import Receive, Scope
+from functools import cache
+from importlib import resources
 
 from sampan import __version__
-from sampan.gateway.engine import Engine, EngineState
+from sampan.gateway.call import Call
+from sampan.gateway.callers import require
+from sampan.gateway.engine import EngineState
 from sampan.gateway.envelope import ApiError
-from sampan.gateway.settings import ServedModel
+from sampan.gateway.exposition import CONTENT_TYPE, Exposition
+from sampan.gateway.house import House
+from sampan.gateway.replies import Reply, json_reply
 
-_PREFIX = "/v1/models/"
+MODELS = "/v1/models/"
 
 
 class Service:
     """The endpoints that ask nothing of the engine but its state."""
 
-    def __init__(self, engine: Engine, model: ServedModel) -> None:
-        self._engine = engine
-        self._model = model
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._exposition = Exposition(house)
 
-    async def health(self, _scope: Scope, _receive: Receive) -> Response:
-        """200 where requests are answered now, else 503 with the state."""
-        status = self._engine.status
+    async def health(self, _call: Call) -> Reply:
+        """200 where the engine answers, else 503 with its state."""
+        house = self._house
+        status = house.engine.status
         ready = status.state is EngineState.READY
         data = {
             "status": "ok" if ready else status.state.value,
-            "model": self._model.id,
-            "task": self._model.task,
+            "model": house.model.id,
+            "task": house.model.task,
             "engine": {"state": status.state.value, "variant": status.variant, "restarts": status.restarts},
             "version": __version__,
         }
-        return _json(data, 200 if ready else 503)
+        return json_reply(data, 200 if ready else 503)
 
-    async def models(self, _scope: Scope, _receive: Receive) -> Response:
+    async def ready(self, _call: Call) -> Reply:
+        """200 where requests should be sent here: engine ready, golden answers right, not about to stop."""
+        house = self._house
+        state = house.engine.status.state
+        reason = "draining" if house.draining else state.value if state is not EngineState.READY else ""
+        reason = reason or ("" if house.ready else "selftest")
+        return json_reply({"ready": not reason, "reason": reason or "ok"}, 503 if reason else 200)
+
+    async def models(self, _call: Call) -> Reply:
         """OpenAI's list, with the one model."""
-        return _json({"object": "list", "data": [self._model_data()]})
+        return json_reply({"object": "list", "data": [self._model_data()]})
 
-    async def one_model(self, scope: Scope, _receive: Receive) -> Response:
+    async def one_model(self, call: Call) -> Reply:
         """One model by its id. Raises ApiError ``model_not_found``."""
-        name = scope["path"].removeprefix(_PREFIX)
-        if name != self._model.id:
-            raise ApiError("model_not_found", "model", model=name, served=self._model.id)
-        return _json(self._model_data())
+        name = call.scope["path"].removeprefix(MODELS)
+        if name != self._house.model.id:
+            raise ApiError("model_not_found", "model", model=name, served=self._house.model.id)
+        return json_reply(self._model_data())
+
+    async def metrics(self, call: Call) -> Reply:
+        """Prometheus' text. Raises ApiError ``scope_missing``."""
+        require(call.caller, "metrics")
+        return Reply(self._exposition.text(), kind=CONTENT_TYPE)
+
+    async def openapi(self, _call: Call) -> Reply:
+        """The description of this API."""
+        return Reply(_file("openapi.json"))
+
+    async def docs(self, _call: Call) -> Reply:
+        """The same for people; needs nothing from any network."""
+        return Reply(_file("docs.html"), kind=b"text/html; charset=utf-8")
 
     def _model_data(self) -> dict[str, object]:
-        return {"id": self._model.id, "object": "model", "created": self._model.created, "owned_by": "sampan"}
+        model = self._house.model
+        more = {
+            "max_tokens": model.tokens,
+            "dimensions": model.dimensions,
+            "input_types": [n for n, _ in model.prompts],
+        }
+        known = {name: value for name, value in more.items() if value}
+        return {"id": model.id, "object": "model", "created": model.created, "owned_by": "sampan"} | known
 
 
-def _json(data: Mapping[str, object], status: int = 200) -> Response:
-    return Response(orjson.dumps(data), status, media_type="application/json")
+@cache
+def _file(name: str) -> bytes:
+    return (resources.files("sampan") / "data" / "gateway" / name).read_bytes()

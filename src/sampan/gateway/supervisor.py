@@ -79,6 +79,12 @@ class Supervisor:
                 "gateway.engine-slow", variant=self._name, seconds=f"{seconds:g}", tail=tail
             ) from error
 
+    def kill(self) -> None:
+        """End the child at once, as if it had died; it is started again."""
+        if self._child is not None and self.state is EngineState.READY:
+            self.state = EngineState.RESTARTING
+            self._child.kill()
+
     async def stop(self) -> None:
         """End the child and the supervision."""
         failed = self.state is EngineState.FAILED

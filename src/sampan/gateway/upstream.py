@@ -17,6 +17,7 @@ _PROBE_SECONDS = 5.0
 _JSON = {"Content-Type": "application/json"}
 _NO_LIMIT = 0  # aiohttp: as many connections as there are requests; admission bounds them, not the client
 _CLOSED = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
+_REFUSED = (ConnectionRefusedError, FileNotFoundError)  # nobody listens: the engine has not seen the request
 _LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError)
 
 
@@ -52,6 +53,8 @@ class UnixClient:
             return await self._exchange.post(path, body, self._seconds)
         except TimeoutError as error:  # before OSError: it is one
             raise EngineTimeoutError(self._seconds) from error
+        except _REFUSED as error:
+            raise EngineUnavailableError(self._state(), reached=False) from error
         except OSError as error:
             raise EngineUnavailableError(self._state()) from error
 

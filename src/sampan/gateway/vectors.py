@@ -1,4 +1,4 @@
-"""Vectors as bytes: checked and encoded without numpy. Pure."""
+"""Vectors as bytes: checked, cut and encoded without numpy. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import math
 import sys
 from array import array
 
-from sampan.gateway.engine import EngineBrokenError
+from sampan.gateway.engine import BadVectorError, EngineBrokenError
 
 _FLOAT_BYTES = 4
+_NORM_TOLERANCE = 0.01  # float16 rounding of a unit vector of 4096 numbers stays far below
 
 
 def from_base64(text: str) -> bytes:
@@ -37,9 +38,36 @@ def to_floats(packed: bytes) -> array[float]:
     return numbers
 
 
-def is_finite(packed: bytes) -> bool:
-    """True where every number is finite.
+def from_floats(numbers: array[float]) -> bytes:
+    """Packed little-endian float32."""
+    if sys.byteorder == "big":
+        numbers = array("f", numbers)
+        numbers.byteswap()
+    return numbers.tobytes()
 
-    The sum decides: float32 values cannot overflow a double, and no NaN or infinity ever sums to a finite number.
-    """
-    return math.isfinite(sum(to_floats(packed)))
+
+def check(packed: bytes, *, dimensions: int | None, normalized: bool) -> None:
+    """Raises BadVectorError: a number not finite, a wrong length, a norm that is not one or is nothing."""
+    numbers = to_floats(packed)
+    if dimensions is not None and len(numbers) != dimensions:
+        raise BadVectorError(f"{len(numbers)} numbers instead of {dimensions}")
+    norm = math.hypot(*numbers)  # not finite as soon as one number is not
+    if not math.isfinite(norm):
+        raise BadVectorError("numbers that are not finite")
+    if norm == 0.0 or (normalized and abs(norm - 1.0) > _NORM_TOLERANCE):
+        raise BadVectorError(f"length {norm:.4g} instead of 1")
+
+
+def cut(packed: bytes, dimensions: int) -> bytes:
+    """The first ``dimensions`` numbers, made a unit vector again."""
+    numbers = to_floats(packed)[:dimensions]
+    norm = math.hypot(*numbers)
+    return from_floats(array("f", (number / norm for number in numbers)) if norm else numbers)
+
+
+def cosine(one: bytes, other: bytes) -> float:
+    """Their cosine; 0 where one has no length."""
+    a, b = to_floats(one), to_floats(other)
+    lengths = math.hypot(*a) * math.hypot(*b)
+    dot = math.fsum(x * y for x, y in zip(a, b, strict=True))
+    return max(-1.0, min(1.0, dot / lengths)) if lengths else 0.0

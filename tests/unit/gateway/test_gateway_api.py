@@ -22,6 +22,7 @@ from sampan.gateway.envelope import CODES
 from sampan.gateway.settings import Limits, ServedModel
 
 LIMITS = Limits()
+TOKENS = 16
 Api = tuple[httpx.AsyncClient, FakeLlamaServer, RunningEngine]
 
 
@@ -159,7 +160,7 @@ async def test_no_origin_is_allowed(embedding: Api) -> None:
 
 async def test_models_lists_the_one_model(embedding: Api) -> None:
     client, _, _ = embedding
-    one = {"id": "fake-embedding", "object": "model", "created": 1700000000, "owned_by": "sampan"}
+    one = {"id": "fake-embedding", "object": "model", "created": 1700000000, "owned_by": "sampan", "dimensions": 8}
     assert (await client.get("/v1/models")).json() == {"object": "list", "data": [one]}
     assert (await client.get("/v1/models/fake-embedding")).json() == one
 

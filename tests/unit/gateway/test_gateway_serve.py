@@ -18,9 +18,10 @@ import pytest
 from tests.fakes.engine import write_executable
 from tests.fakes.gateway import settings
 
-from sampan.errors import ServiceError
+from sampan.errors import ServiceError, UsageError
+from sampan.gateway import keys
 from sampan.gateway.serve import serve
-from sampan.gateway.settings import ServedModel, ServeSettings
+from sampan.gateway.settings import Files, ServedModel, ServeSettings
 
 Answer = tuple[int, bytes]
 
@@ -211,9 +212,20 @@ def test_a_stop_while_loading_is_a_clean_end(operator: Operator, monkeypatch: py
     assert list(operator.run_base.iterdir()) == []
 
 
-def test_an_open_address_is_warned_of(operator: Operator) -> None:
-    operator.settings.executable.unlink()
+def test_an_open_address_needs_keys(operator: Operator) -> None:
     object.__setattr__(operator.settings, "host", "0.0.0.0")
+    with pytest.raises(UsageError) as caught:
+        serve(operator.settings, say=operator.say)
+    assert caught.value.key == "gateway.no-keys"
+    assert operator.said == []
+
+
+def test_an_open_address_with_keys_is_warned_of_where_it_has_no_certificate(operator: Operator) -> None:
+    operator.settings.executable.unlink()
+    path = operator.folder / "keys.json"
+    keys.save(path, [keys.make(keys.Key("", "somebody", ""))[0]])
+    object.__setattr__(operator.settings, "host", "0.0.0.0")
+    object.__setattr__(operator.settings, "files", Files(keys=path))
     with pytest.raises(ServiceError):
         serve(operator.settings, say=operator.say)
     assert "0.0.0.0" in operator.said[0]

@@ -84,9 +84,14 @@ def _lines(found: Diagnosis) -> Iterator[str]:
         yield f"[yellow]{i18n.text('doctor.unknown')}[/]"
         yield from (_evidence(line) for line in found.unknown)
         yield i18n.text("doctor.unknown-next")
+    if found.left_out:
+        yield ""
+        yield f"[yellow]{i18n.text('doctor.left-out', count=found.left_out)}[/]"
 
 
 def _finding(finding: Finding) -> Iterator[str]:
+    from sampan.doctor.scan import MOST_HITS
+
     mark, colour = _MARKS[finding.severity]
     kind = (
         f"{i18n.text(f'doctor.severity.{finding.severity}')}, {i18n.text(f'doctor.confidence.{finding.confidence}')}"
@@ -107,7 +112,8 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield _row("fix", finding.fix)
     if finding.avoid:
         yield _row("avoid", finding.avoid)
-    more = f" ({i18n.text('doctor.times', count=finding.times)})" if finding.times > len(finding.evidence) else ""
+    many = "doctor.times" if finding.times <= MOST_HITS else "doctor.times-at-least"
+    more = f" ({i18n.text(many, count=finding.times)})" if finding.times > len(finding.evidence) else ""
     yield f"  [cyan]{i18n.text('doctor.label.evidence')}{more}[/]"
     yield from (_evidence(line) for line in finding.evidence)
     yield f"  [dim]{i18n.text('doctor.label.source')}: {escape(', '.join(finding.source))}[/]"

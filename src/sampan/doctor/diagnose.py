@@ -55,7 +55,7 @@ def diagnose(texts: Iterable[Text], facts: Mapping[str, Fact]) -> Diagnosis:
     known = {**found.facts, **facts}
     findings = judge.judge(cases, found.hits, found.times, known)
     bad = () if any(one.severity != "info" for one in findings) else tuple(found.suspicious)
-    return Diagnosis(tuple(names), found.lines, found.size, judge.as_text(known), findings, bad)
+    return Diagnosis(tuple(names), found.lines, found.size, judge.as_text(known), findings, bad, found.left_out)
 
 
 def of_text(text: str | bytes, facts: Mapping[str, Fact] | None = None) -> Diagnosis:

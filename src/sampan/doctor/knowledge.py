@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from sampan.doctor import data, patterns, schema
+from sampan.doctor import data, literals, schema
 from sampan.doctor.model import Case, FactPattern
+from sampan.doctor.normal import FORM
 from sampan.errors import BadInputError, UsageError
 
 _LETTERS, _OTHER = re.compile(rb"[a-z]+"), re.compile(rb"[\x80-\xff]+")
@@ -24,18 +25,28 @@ MACHINE_FACTS = (
 
 @dataclass(frozen=True, eq=False)
 class Needle:
-    """One needed word: the case's (or the fact's) pattern is tried on lines that hold it."""
+    """A pattern of a case, or of a fact, and the words without which it cannot match.
 
-    word: bytes
+    ``musts`` are in the form of forms (FORM); ``exact`` are those with digits, as they must stand.
+    ``blind``: one digit is as good as another to the pattern.
+    """
+
     pattern: str
     case: Case | None
-    fact: str = ""
-    form: bytes = b""  # the word without digits: forms of lines have none either
+    fact: str
+    musts: tuple[bytes, ...]
+    exact: tuple[bytes, ...]
+    blind: bool
+
+    @property
+    def name(self) -> str:
+        """The case's code, or ``=`` and the fact's name."""
+        return self.case.code if self.case else f"={self.fact}"
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """A needed word with its needles. A text without one of its letter runs need not be searched for it.
+    """A needed word, in the form of forms, with its needles. Without one of its letter runs it is not in a text.
 
     ``whole`` are runs that the word itself delimits, ``parts`` those at its ends, which may go on in the text;
     ``other`` is its longest run in another script than ASCII.
@@ -89,12 +100,20 @@ def index() -> tuple[Anchor, ...]:
     owners: list[tuple[str, Case | None, str]] = []
     owners += [(pattern, one, "") for one in cases().values() for pattern in one.match]
     owners += [(fact.match, None, fact.name) for fact in facts()]
-    by_word: dict[str, list[Needle]] = {}
+    by_word: dict[bytes, list[Needle]] = {}
     for pattern, one, fact in owners:
-        for word in patterns.words(pattern):
-            form = "".join(letter for letter in word if not letter.isdigit())
-            by_word.setdefault(word, []).append(Needle(word.encode(), pattern, one, fact, form.encode()))
-    return tuple(anchor(word.encode(), tuple(needles)) for word, needles in by_word.items())
+        needle = _needle(pattern, one, fact)
+        for word in dict.fromkeys(word.encode().translate(FORM) for word in sorted(literals.words(pattern))):
+            by_word.setdefault(word, []).append(needle)
+    return tuple(anchor(word, tuple(needles)) for word, needles in by_word.items())
+
+
+def _needle(pattern: str, case: Case | None, fact: str) -> Needle:
+    musts = sorted((word.encode() for word in literals.musts(pattern)), key=len, reverse=True)
+    exact = tuple(word for word in musts if word.translate(FORM) != word)
+    return Needle(
+        pattern, case, fact, tuple(word.translate(FORM) for word in musts), exact, literals.digit_blind(pattern)
+    )
 
 
 def anchor(word: bytes, needles: tuple[Needle, ...]) -> Anchor:

@@ -112,7 +112,7 @@ class PossibleCause:
 class Finding:
     """``role``: cause, consequence or red-herring; of the last two, ``because`` names the finding that explains it.
 
-    ``times`` counts the lines that show it; ``evidence`` keeps the first few.
+    ``times`` counts the lines that show it, beyond 200 perhaps not all; ``evidence`` keeps the first few.
     """
 
     code: str
@@ -135,7 +135,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The findings, most telling first. ``unknown`` holds lines that look like failures but are not recognised."""
+    """The findings, most telling first. ``unknown`` holds lines that look like failures but are not recognised.
+
+    ``left_out``: about how many lines hold words of failures, and were too many to be read one by one.
+    """
 
     SCHEMA: ClassVar[str] = "sampan/diagnosis/1"
 
@@ -145,6 +148,7 @@ class Diagnosis:
     facts: dict[str, str]
     findings: tuple[Finding, ...]
     unknown: tuple[Evidence, ...] = ()
+    left_out: int = 0
 
     @property
     def known(self) -> tuple[Finding, ...]:

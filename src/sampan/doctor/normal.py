@@ -11,6 +11,8 @@ from functools import cache
 
 from sampan.doctor.data import table
 
+#: upper case as lower, every digit as 0: lines that differ in nothing else have one form
+FORM = bytes(byte | 32 if 65 <= byte <= 90 else 48 if 48 <= byte <= 57 else byte for byte in range(256))
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-9;?]{0,24}[ -/]{0,2}[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cM])"
 )
@@ -24,7 +26,11 @@ _PREFIX = re.compile(
     r"|(?:> ?){1,4}|\d{1,6}[:.] "  # quoted, numbered
     r")"
 )
-_LINE_CUT = 2000
+LONGEST = 2000  # bytes of a line that patterns see
+
+
+_BINARY = 100  # a text with one NUL in so many bytes has no other script than ASCII
+_ASCII_ONLY = bytes(byte if byte < 128 else 32 for byte in range(256))
 
 
 @cache
@@ -59,6 +65,8 @@ def plain(raw: bytes) -> bytes:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b" ")
     if text.isascii():
         return text
+    if text.count(0) * _BINARY > len(text):
+        return text.translate(_ASCII_ONLY)
     for lead, pairs in _signs().items():
         if lead in text:
             for said, meant in pairs:
@@ -75,6 +83,18 @@ def translated(line: bytes) -> bytes:
     return line
 
 
+@cache
+def _phrases_of_forms() -> tuple[tuple[bytes, bytes], ...]:
+    return tuple((said.translate(FORM), meant.translate(FORM)) for said, meant in _phrases())
+
+
+def translated_form(form: bytes) -> bytes:
+    """As ``translated``, of a form."""
+    for said, meant in _phrases_of_forms():
+        form = form.replace(said, meant)
+    return form
+
+
 def without_colour(line: bytes) -> bytes:
     """The line as a terminal would show it, but for colours."""
     return _ANSI.sub(b"", line) if b"\x1b" in line else line
@@ -82,7 +102,7 @@ def without_colour(line: bytes) -> bytes:
 
 def line_text(line: bytes) -> str:
     """One line as patterns see it: decoded, without what a logger put in front of it."""
-    text = translated(line[:_LINE_CUT]).decode("utf-8", "replace").strip()
+    text = translated(line[:LONGEST]).decode("utf-8", "replace").strip()
     for _ in range(3):
         match = _PREFIX.match(text)
         if match is None or match.end() >= len(text):

@@ -8,11 +8,9 @@ from functools import cached_property
 from typing import BinaryIO
 
 from sampan.doctor import normal
-from sampan.doctor.model import Evidence
 
 PIECE = 1 << 20
 CONTEXT = 6 << 10  # bytes before and after a hit in which ``near`` is looked for
-_LONGEST_SHOWN = 400
 
 
 @dataclass(frozen=True)
@@ -31,16 +29,10 @@ class Piece:
         """Our lines and those below, as they came."""
         return self.raw[self.raw_start :].split(b"\n")
 
-    def evidence(self, source: str, line: int) -> Evidence:
-        """The exact line, its colours taken out, cut where it is too long to show."""
-        number = line - self.first_line
-        raw = self.lines[number] if number < len(self.lines) else b""
-        text = normal.without_colour(raw).decode("utf-8", "replace").strip("\r\n")
-        return Evidence(source, line, text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
-
-    def around(self, start: int, end: int) -> str:
-        """The plain text around a place."""
-        return self.text[max(0, start - CONTEXT) : end + CONTEXT].decode("utf-8", "replace")
+    def raw_line(self, number: int) -> bytes:
+        """A line of ours by its number in the text, as it came."""
+        index = number - self.first_line
+        return self.lines[index] if index < len(self.lines) else b""
 
 
 def pieces(stream: BinaryIO, keep: Callable[[bytes], None]) -> Iterator[Piece]:

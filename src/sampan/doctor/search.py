@@ -1,101 +1,74 @@
-"""Which lines of a piece may concern a case: by plain substring search, for words that can be there at all.
+"""Which forms of lines may concern a case: by plain substring search, for words that can be there at all.
 
-A piece's vocabulary (its distinct words) rules most of the needed words out before anything is searched.
+The vocabulary of a text (its distinct words) rules most of the needed words out before anything is searched. Where
+many remain, searching for each costs more than taking the lines apart; then each line's words are looked up.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
 
-from sampan.doctor import knowledge, normal
-from sampan.doctor.knowledge import Anchor, Needle
-from sampan.doctor.pieces import Piece
+from sampan.doctor import normal
+from sampan.doctor.places import Effort, Hot, by_search, by_words, line_at
+from sampan.doctor.vocabulary import LETTERS, possible
 
-HALF_LINE = 1000  # bytes on each side of a word that are looked at, should a line be longer
-_MANY, _PART = 60, 24 << 10  # more anchors than this are sorted out again, part by part
-_ASCII = bytes(byte for byte in range(128) if byte != 10)
-#: ASCII letters in lower case; the rest parts words
-_LETTERS = bytes(byte | 32 if chr(byte & ~32) in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" else 32 for byte in range(256))
+_MOST_BAD = 12
+_MANY = 90  # possible words; with more, lines are taken apart
 #: words of failure that need not concern any case
 BAD = (b"error:", b"fatal", b"traceback (most", b"panic:", b"assert", b"exception:")
+_HARMLESS = (b" 0 error", b"no error", b"0 failed", b"werror", b"non-fatal")
 
 
-@cache
-def anchors() -> tuple[Anchor, ...]:
-    """Of the cases, of what looks bad, and of what programs say in Chinese."""
-    return (*knowledge.index(), *(knowledge.anchor(word, ()) for word in (*BAD, *normal.phrases())))
+def hot(forms: Sequence[bytes], effort: Effort) -> tuple[Hot, int]:
+    """The forms that hold a needed word, with the needles that they do not rule out; and how many were left out."""
+    found, left = _found(forms, effort)
+    said = {normal.translated_form(form): form for form in found if not form.isascii()}
+    meant, _ = _found([form for form in said if form != said[form]], effort)
+    for form, needles in meant.items():
+        own = found[said[form]]
+        found[said[form]] = (*own, *(needle for needle in needles if needle not in own))
+    return {form: needles for form, needles in found.items() if needles}, left
 
 
-def _possible(text: bytes, anchors: Sequence[Anchor]) -> list[Anchor]:
-    """Those whose runs of letters the text has."""
-    vocabulary = set(text.translate(_LETTERS).split())
-    joined = b" ".join(vocabulary)
-    known: dict[bytes, bool] = {}
-
-    def has(part: bytes) -> bool:
-        if part not in known:
-            known[part] = part in joined
-        return known[part]
-
-    found = [one for one in anchors if not one.other and one.whole <= vocabulary and all(map(has, one.parts))]
-    return found if text.isascii() else [*found, *_possible_in_other_scripts(text)]
+def _found(forms: Sequence[bytes], effort: Effort) -> tuple[Hot, int]:
+    text = b"\n".join(forms)
+    words = set(text.translate(LETTERS).split())
+    vocabulary = b" ".join(words)
+    anchors = possible(text, words, vocabulary)
+    if len(anchors) <= _MANY:
+        found = by_search(text, anchors, effort)
+        if found is not None:
+            return found, 0
+    return by_words(forms, anchors, vocabulary, effort)
 
 
-def _possible_in_other_scripts(text: bytes) -> Iterator[Anchor]:
-    """Anchors with Chinese: looked for in the distinct lines without ASCII, by the pairs of letters they share."""
-    joined = b"\n".join(set(text.translate(None, _ASCII).split(b"\n")))
-    for pair, anchors in _by_pair():
-        if pair in joined:
-            yield from (anchor for anchor in anchors if anchor.other in joined)
+def looks_bad(form: bytes) -> bool:
+    """Whether the line looks like a failure, whatever it may be."""
+    return any(word in form for word in BAD) and not any(word in form for word in _HARMLESS)
 
 
-@cache
-def _by_pair() -> tuple[tuple[bytes, tuple[Anchor, ...]], ...]:
-    """A few pairs of letters, each with the anchors that hold it: greedily the most shared first."""
-    left: dict[str, list[Anchor]] = {}
-    for anchor in anchors():
-        if anchor.other:
-            left.setdefault(anchor.other.decode(), []).append(anchor)
-    found = []
-    while left:
-        counts = Counter(pair for word in left for pair in {word[at : at + 2] for at in range(max(1, len(word) - 1))})
-        pair = counts.most_common(1)[0][0]
-        found.append((pair.encode(), tuple(one for word, each in left.items() if pair in word for one in each)))
-        left = {word: each for word, each in left.items() if pair not in word}
-    return tuple(found)
+def bad(forms: Sequence[bytes]) -> list[bytes]:
+    """Some of the forms that look like failures: of each word the first ones and the last ones."""
+    text = b"\n".join(forms)
+    found = {start: text[start:end] for word in BAD for start, end in (*_first(text, word), *_last(text, word))}
+    return [found[start] for start in sorted(found)]
 
 
-def candidates(lower: bytes, piece: Piece) -> dict[int, tuple[int, tuple[Needle, ...]]]:
-    """Start of each line that holds an anchor's word -> its end and the needles to try."""
-    found: dict[int, tuple[int, tuple[Needle, ...]]] = {}
-    for first, last, possible in _searches(lower, piece):
-        for anchor in possible:
-            position = lower.find(anchor.word, first, last)
-            while position >= 0:
-                start = max(lower.rfind(b"\n", piece.start, position) + 1, piece.start, position - HALF_LINE)
-                end = lower.find(b"\n", position, position + HALF_LINE)
-                end = min(end if end >= 0 else position + HALF_LINE, len(lower))
-                known = found.get(start)
-                found[start] = (max(end, known[0]), (*known[1], *anchor.needles)) if known else (end, anchor.needles)
-                position = lower.find(anchor.word, end, last)
-    return found
-
-
-def _searches(lower: bytes, piece: Piece) -> Iterator[tuple[int, int, list[Anchor]]]:
-    """What to search where: the whole piece, or parts of it with fewer anchors each, should there be many."""
-    possible = _possible(lower[piece.start : piece.end + HALF_LINE], anchors())
-    if len(possible) <= _MANY:
-        yield piece.start, piece.end, possible
-        return
-    start = piece.start
-    while start < piece.end:
-        cut = lower.find(b"\n", start + _PART, piece.end)
-        end = cut + 1 if cut >= 0 else piece.end
-        fewer = _possible(lower[start : end + HALF_LINE], possible)
-        if len(fewer) > len(possible) // 2:  # parting does not help this text
-            yield start, piece.end, possible
+def _first(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
+    position = text.find(word)
+    for _ in range(_MOST_BAD):
+        if position < 0:
             return
-        yield start, end, fewer
-        start = end
+        start, end = line_at(text, position)
+        yield start, end
+        position = text.find(word, end)
+
+
+def _last(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
+    position = text.rfind(word)
+    for _ in range(_MOST_BAD):
+        if position < 0:
+            return
+        start, end = line_at(text, position)
+        yield start, end
+        position = text.rfind(word, 0, start)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sampan import i18n
-from sampan.doctor import data, diagnose, knowledge, patterns, schema
+from sampan.doctor import data, diagnose, knowledge, literals, patterns, schema
 from sampan.doctor.conditions import Fact
 from sampan.doctor.model import Case
 from sampan.errors import BadInputError, ExitCode, UsageError
@@ -90,7 +90,7 @@ def test_no_text_can_hang_a_pattern(case: Case) -> None:
 def hostile(pattern: str, case: Case) -> Iterator[str]:
     """Long lines that almost match: parts of the samples and of the needed words, again and again."""
     pieces = {
-        *patterns.words(pattern),
+        *literals.words(pattern),
         *(text[: len(text) // 2] for text in case.yes),
         *(text[:-1] for text in case.yes),
     }
@@ -133,7 +133,7 @@ fix = "拧上。"
 def test_a_good_case_is_read() -> None:
     (case,) = parsed(GOOD)
     assert case.code == "mine.first"
-    assert patterns.words(case.match[0]) == {" fell off"}
+    assert literals.words(case.match[0]) == {" fell off"}
 
 
 @pytest.mark.parametrize(

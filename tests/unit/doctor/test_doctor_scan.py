@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sampan.doctor import diagnose, here, knowledge, patterns, pieces, scan, seen, wrapped
+from sampan.doctor import diagnose, here, knowledge, literals, patterns, pieces, scan, seen, wrapped
 from sampan.doctor.conditions import Fact, compare, holds
 from sampan.doctor.scan import Scanner
 from sampan.errors import MissingToolError
@@ -54,7 +55,8 @@ def test_a_line_without_end_costs_no_memory_and_is_still_read() -> None:
     (hit,) = scanned(text).hits
     assert hit.code == "page.jemalloc"
     assert hit.evidence.line == 1
-    assert len(hit.evidence.text) <= 401
+    assert len(hit.evidence.text) <= 402
+    assert JEMALLOC.decode().strip() in hit.evidence.text
 
 
 def test_binary_rubbish_and_nothing_are_no_fault() -> None:
@@ -82,7 +84,7 @@ def test_every_pattern_is_found_by_its_words() -> None:
             for text in case.yes:
                 for line in text.splitlines():
                     if patterns.compiled(pattern).search(line):
-                        assert any(word in line.lower() for word in patterns.words(pattern)), (case.code, line)
+                        assert any(word in line.lower() for word in literals.words(pattern)), (case.code, line)
 
 
 def test_a_made_up_log_is_read_fast() -> None:
@@ -253,3 +255,56 @@ def test_cases_are_listed_and_explained() -> None:
     page = command("doctor", "--explain", "loader.version").stdout.decode()
     assert "glibc" in page
     assert "ollama/ollama#8085" in page
+
+
+def test_a_failure_beyond_the_beginning_of_a_long_line_is_found() -> None:
+    for before in (1900, 1990, 2500, 3990, 7777):
+        (hit,) = scanned(b"x " * (before // 2) + JEMALLOC).hits
+        assert (hit.code, hit.evidence.line) == ("page.jemalloc", 1), before
+
+
+def test_digits_decide_even_among_thousands_of_lines_of_one_form() -> None:
+    lines = [f"job {number:05d} exited with code 101\n" for number in range(20_000)]
+    lines[15_555] = "job 15555 exited with code 137\n"
+    (finding,) = diagnose.of_text("".join(lines)).findings
+    assert (finding.code, finding.evidence[0].line) == ("memory.killed", 15_556)
+
+
+def test_a_special_case_covers_the_general_one_however_often_it_is_there() -> None:
+    line = "./s: error while loading shared libraries: libllama.so: cannot open shared object file: No such file\n"
+    codes = {one.code for one in diagnose.of_text("".join(f"{number} {line}" for number in range(900))).findings}
+    assert codes == {"loader.engine-library"}
+
+
+WORDS = sorted({word for one in knowledge.cases().values() for each in one.match for word in literals.words(each)})
+
+
+def test_a_text_made_to_slow_the_doctor_down_is_read_in_bounded_time_and_what_is_left_out_is_told() -> None:
+    chance = random.Random(5)
+    text = "\n".join(" ".join(chance.choices(WORDS, k=20)) + f" {chance.random()}" for _ in range(4_000))
+    started = time.process_time()
+    found = diagnose.of_text(text + "\n")
+    assert time.process_time() - started < 6  # of which a second of fruitless patterns, whatever the size
+    assert found.left_out > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\x1b[" * 200_000,
+        b"\x1b]" + b"a" * 300_000,
+        bytes(400_000),
+        b"\n" * 300_000,
+        b"\r" * 300_000,
+        b"\xff\xfe" + b"\x0a\x0d" * 100_000,
+        random.Random(1).randbytes(400_000),
+    ],
+    ids=["escapes", "title", "nul", "newlines", "returns", "utf-16", "random"],
+)
+def test_rubbish_is_read_fast_and_a_failure_after_it_is_found(text: bytes) -> None:
+    started = time.process_time()
+    found = scanned(
+        text + (b"\n" + JEMALLOC if text[:2] != b"\xff\xfe" else f"\n{JEMALLOC.decode()}".encode("utf-16-le"))
+    )
+    assert time.process_time() - started < 1
+    assert [hit.code for hit in found.hits] == ["page.jemalloc"]

@@ -55,10 +55,10 @@ def _missing(match: re.Match[str], names: list[str]) -> list[str]:
     of = _OF.fullmatch(match["part"] or "")
     if of is None or int(of[2]) > _MOST_SHARDS:
         return []
-    before = match.string[: match.start("part")]
-    width = len(of[1])
-    wanted = [f"{before}{number:0{width}d}{match['part'][len(of[1]) :]}" for number in range(1, int(of[2]) + 1)]
-    return [name for name in wanted if name not in names]
+    before, after = match.string[: match.start("part")], match["part"][len(of[1]) :]
+    width = len(of[1]) if of[1].startswith("0") else 1
+    there = {_order(name)[0] for name in names}
+    return [f"{before}{number:0{width}d}{after}" for number in range(1, int(of[2]) + 1) if number not in there]
 
 
 def shards_of(path: Path) -> tuple[Path, ...]:

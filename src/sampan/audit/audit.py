@@ -69,7 +69,7 @@ def audit(
             bundle=str(root) if root else None,
             runtime=str(serving) if serving else None,
             digests=marks.digests(found.files),
-            set_id=marks.set_id(found.shown),
+            set_id=marks.set_id(found.shown, subjects.archives),
             unpacked={archive.folder: archive.shown for archive in subjects.archives},
             wheels=tuple(archive.folder for archive in subjects.archives if archive.name.endswith(".whl")),
         )

@@ -8,13 +8,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sampan.audit.facts import ElfFacts
+from sampan.audit.subjects import Archive
 
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
-def set_id(paths: Iterable[str]) -> frozenset[str]:
-    """The files that run with their owner's or group's rights. Raises OSError."""
-    return frozenset(path for path in paths if Path(path).stat().st_mode & _SET_ID)
+def set_id(paths: Iterable[str], archives: Iterable[Archive] = ()) -> frozenset[str]:
+    """The files that run with their owner's rights, here or where an archive is unpacked. Raises OSError."""
+    here = (path for path in paths if Path(path).stat().st_mode & _SET_ID)
+    packed = (f"{archive.folder}/{name}" for archive in archives for name in archive.contents.set_id)
+    return frozenset((*here, *packed))
 
 
 def digests(files: Mapping[str, ElfFacts]) -> dict[str, str]:

@@ -463,3 +463,25 @@ def test_scratch_space_that_another_run_took_for_abandoned_is_made_anew(
     monkeypatch.setattr(tempfile, "mkdtemp", raced)
     assert audit([put("a.zip", zipped({"x.so": make().build()}))], kylin).elf_files == 1
     assert len(made) == 2
+
+
+def test_set_id_bits_are_seen_in_a_tar_and_not_given_to_what_is_unpacked(
+    tmp_path: Path, make: Make, kylin: TargetProfile
+) -> None:
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, mode in (("plain", 0o755), ("set-uid", 0o4755), ("set-gid", 0o2755)):
+            data = make().build()
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(data), mode
+            archive.addfile(info, io.BytesIO(data))
+    found = audit([path], kylin).findings
+    assert [(one.code, one.path.rpartition("!")[2]) for one in found] == [
+        ("mode.set-id", "set-gid"),
+        ("mode.set-id", "set-uid"),
+    ]
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    contents = unpack(path, folder, Budget())
+    assert contents.set_id == {"set-uid", "set-gid"}
+    assert not [each for each in folder.iterdir() if each.stat().st_mode & 0o6000]

@@ -17,6 +17,7 @@ class DamagedArchive(Exception):
 class Member:
     """``kind``: file, folder, link or other (device, pipe, socket, sparse…). ``target``: where a link leads, from the
     archive's top where ``hard``. ``read(n)``: at most n of the next bytes, empty at the end; raises DamagedArchive.
+    ``set_id``: it would run with its owner's or group's rights (tar and dpkg keep that, unzip and pip do not).
     """
 
     name: str
@@ -24,6 +25,7 @@ class Member:
     target: str = ""
     hard: bool = False
     read: Callable[[int], bytes] = lambda _: b""
+    set_id: bool = False
 
 
 def clean(name: str) -> str | None:

@@ -6,6 +6,7 @@ Format: POSIX.1-2001, "pax Interchange Format"; GNU tar manual, "Basic Tar Forma
 
 from __future__ import annotations
 
+import stat
 import tarfile
 from collections.abc import Iterator
 
@@ -74,7 +75,8 @@ def _one(
     hard = info.type == tarfile.LNKTYPE
     if kind == "link":
         body.left = 0
-    yield Member(extended.get("path", info.name), kind, extended.get("linkpath", info.linkname), hard, body.read)
+    name, target = extended.get("path", info.name), extended.get("linkpath", info.linkname)
+    yield Member(name, kind, target, hard, body.read, set_id=bool(info.mode & (stat.S_ISUID | stat.S_ISGID)))
     if kind != "link":
         share.spend(body.left)
         source.skip(body.left + -size % _BLOCK)

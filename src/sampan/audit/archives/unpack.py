@@ -28,7 +28,8 @@ class Contents:
 
     ``files``: written into ``folder`` (ELF files, archives, metadata); ``names``: of all. ``links``: name -> where it
     leads. ``digests``: of a wheel's members, as RECORD writes them, with their size. ``heads``: the first bytes of a
-    wheel's scripts. ``faults``: by finding code, what is said of it and of which members.
+    wheel's scripts. ``set_id``: those that run with their owner's rights where the archive is unpacked; here they do not
+    have that bit. ``faults``: by finding code, what is said of it and of which members.
     """
 
     folder: Path
@@ -37,6 +38,7 @@ class Contents:
     links: dict[str, str] = field(default_factory=dict)
     digests: dict[str, tuple[str, int]] = field(default_factory=dict)
     heads: dict[str, bytes] = field(default_factory=dict)
+    set_id: set[str] = field(default_factory=set)
     faults: dict[str, list[str]] = field(default_factory=dict)
     members: int = 0
 
@@ -115,6 +117,8 @@ def _file(found: Contents, name: str, member: Member, *, wheel: bool) -> None:
             found.heads[name] = first[:_FIRST]
         if wanted or wheel:
             _copy(found, name, first, member, keep=wanted, hashed=wheel)
+        if member.set_id:
+            found.set_id.add(name)
     except DamagedArchive as error:
         found.fault("damaged", f"{name}: {error}")
     except (FileExistsError, NotADirectoryError, IsADirectoryError):

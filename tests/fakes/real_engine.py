@@ -37,8 +37,10 @@ def weights(task: str) -> Path | None:
 
 
 def _newest(pattern: str) -> list[Path]:
+    """Finished results only: folders that begin with a dot are being made; quantized files are experiments."""
     made = default_root() / "made"
-    files = [path for path in made.rglob(pattern) if path.is_file()] if made.is_dir() else []
+    found = (path for stage in ("engine", "weights", "ready") for path in made.glob(f"{stage}/[!.]*/{pattern}"))
+    files = [path for path in found if path.is_file()]
     return sorted(files, key=lambda path: path.stat().st_mtime, reverse=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from sampan.weights.digest import sha256_of
 from sampan.weights.files import read_text
 from sampan.weights.folder import ModelFolder, read_folder
 from sampan.weights.folder_tensors import FolderTensors, open_tensors
+from sampan.weights.gate.facts import default_bounds, tolerance
 from sampan.weights.golden import Encoder, embedding_set
 from sampan.weights.reference.bert import BertShape
 from sampan.weights.reference.tokenizer import from_file, refusals
@@ -26,9 +27,6 @@ from sampan.weights.tensors import tensor_files
 from sampan.weights.vocabulary import read_vocabulary
 
 AUTO = "auto"
-# `auto` takes the smallest whose worst golden vector still has this cosine with the unquantized model's.
-# 0.9999 is where a similarity of two texts moves by less than the two digits that thresholds are given in.
-KEPT_COSINE = 0.9999
 _SMALLEST_FIRST = ("q8_0", "f16")
 _DESCRIPTIONS = (
     "config.json",
@@ -84,10 +82,15 @@ def import_folder(root: Path, quantization: str, name: str, out: Path, *, progre
         reference = "BERT encoder in numpy, float32, from the unquantized safetensors; tokens from tokenizer.json"
         golden = embedding_set(encoder, name, reference)
         chosen = _choose(encoder, tensors, golden) if quantization == AUTO else quantization
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
-    gguf = out / f"{stem}-{chosen.upper()}.gguf"
+    golden = replace(golden, minimum_cosine=tolerance().of(chosen))
+    gguf = out / f"{file_stem(name)}-{chosen.upper()}.gguf"
     write_gguf(tensors, vocabulary, chosen, name, gguf, progress=progress)
     return Imported(folder, name, gguf, golden)
+
+
+def file_stem(name: str) -> str:
+    """A model's name as the beginning of a file name: letters that every file system takes."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
 
 
 def _encoder(folder: ModelFolder, tensors: FolderTensors) -> Encoder:
@@ -97,10 +100,11 @@ def _encoder(folder: ModelFolder, tensors: FolderTensors) -> Encoder:
 
 
 def _choose(encoder: Encoder, tensors: FolderTensors, golden: GoldenSet) -> str:
-    """The smallest quantization that keeps the vectors, by measuring each on the golden texts."""
+    """The smallest quantization that keeps the gate's bound, by measuring each on the golden texts."""
+    bound = default_bounds().min_cosine
     for quantization in _SMALLEST_FIRST:
         try:
-            if worst_cosine(encoder.over(tensors.with_rounding(quantization)), golden) >= KEPT_COSINE:
+            if worst_cosine(encoder.over(tensors.with_rounding(quantization)), golden) >= bound:
                 return quantization
         except BadInputError as error:
             if error.key != "weights.f16_overflow":  # numbers beyond float16: the next larger form holds them

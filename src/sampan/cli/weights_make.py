@@ -1,0 +1,95 @@
+"""``sampan weights import`` and ``quantize``: make the file that the engine loads, and know what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sampan import i18n
+from sampan.cli import options, output
+from sampan.errors import VerificationError
+
+if TYPE_CHECKING:
+    from sampan.flow.quantizing import Quantized
+    from sampan.spec.gate import GateBounds, GateReport
+
+Texts = Annotated[Path | None, typer.Option("--texts", help=i18n.text("gate.opt.texts"), metavar="FILE")]
+OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help=i18n.text("gate.opt.out"), file_okay=False)]
+
+
+def register(group: typer.Typer) -> None:
+    """Add the verbs."""
+    options.add_to("weights", group, quantize)
+
+
+def quantize(
+    source: str = typer.Argument(..., help=i18n.text("cli.opt.weights"), metavar="W"),
+    types: str = typer.Option("", "--types", help=i18n.text("gate.opt.types"), metavar="A,B,…"),
+    texts: Texts = None,
+    min_cosine: float = typer.Option(None, "--min-cosine", min=0, max=1, help=i18n.text("gate.opt.min-cosine")),
+    min_overlap: float = typer.Option(None, "--min-overlap", min=0, max=1, help=i18n.text("gate.opt.min-overlap")),
+    min_spearman: float = typer.Option(
+        None, "--min-spearman", min=-1, max=1, help=i18n.text("gate.opt.min-spearman")
+    ),
+    max_kl: float = typer.Option(None, "--max-kl", min=0, max=100, help=i18n.text("gate.opt.max-kl")),
+    from_quantized: bool = typer.Option(False, "--from-quantized", help=i18n.text("gate.opt.from-quantized")),
+    all_files: bool = typer.Option(False, "--all", help=i18n.text("gate.opt.all")),
+    out: OutFolder = None,
+    json: options.Json = False,
+) -> None:
+    """Make several types, measure each, choose."""
+    from sampan.flow.quantizing import quantize as run
+    from sampan.flow.tools import workshop_tools
+    from sampan.weights.gate import facts
+    from sampan.weights.gate.texts import read_texts
+
+    asked = {"min_cosine": min_cosine, "min_overlap": min_overlap, "min_spearman": min_spearman, "max_kl": max_kl}
+    bounds: GateBounds = replace(
+        facts.default_bounds(), **{name: value for name, value in asked.items() if value is not None}
+    )
+    kinds = facts.parse_types(types) if types else facts.tried_types()
+    own = read_texts(texts) if texts else ()
+    made = run(source, kinds, bounds, workshop_tools(output.progress()), texts=own, from_quantized=from_quantized)
+    if out is not None:
+        _write(made, out, all_files=all_files)
+    _show(made.report, out)
+    if made.chosen is None:
+        raise VerificationError("gate.none", types=", ".join(row.quantization for row in made.report.rows))
+
+
+def _show(report: GateReport, out: Path | None) -> None:
+    from sampan.cli import gate_lines
+
+    output.print_value(
+        report, lambda: output.facts_table(report.model, gate_lines.rows(report), gate_lines.headings(report))
+    )
+    if output.wants_json():
+        return
+    output.console().print(gate_lines.note(report))
+    if report.chosen is not None and out is not None:
+        output.console().print(i18n.text("gate.next", path=str(out / "weights.json")), markup=False)
+
+
+def _write(made: Quantized, out: Path, *, all_files: bool) -> None:
+    """The report in three forms, and the files. Raises FilesystemError."""
+    from sampan.cli import gate_lines
+    from sampan.edge.files import copy_atomically, write_atomically
+    from sampan.spec.codec import to_json
+    from sampan.weights.gate.plot import svg
+
+    write_atomically(out / "gate.json", to_json(made.report).encode())
+    write_atomically(out / "gate.md", gate_lines.markdown(made.report).encode())
+    write_atomically(out / "gate.svg", svg(made.report).encode())
+    for row in made.report.rows:
+        if all_files or row.quantization == made.report.chosen:
+            copy_atomically(Path(row.path), out / Path(row.path).name)
+    if made.chosen is not None:
+        golden = out / "golden.json" if made.chosen.golden_path else None
+        if golden is not None:
+            copy_atomically(Path(made.chosen.golden_path or ""), golden)
+        path = out / Path(made.chosen.path).name
+        here = replace(made.chosen, path=str(path.absolute()), golden_path=str(golden.absolute()) if golden else None)
+        write_atomically(out / "weights.json", to_json(here).encode())

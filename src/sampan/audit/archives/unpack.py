@@ -28,8 +28,8 @@ class Contents:
 
     ``files``: written into ``folder`` (ELF files, archives, metadata); ``names``: of all. ``links``: name -> where it
     leads. ``digests``: of a wheel's members, as RECORD writes them, with their size. ``heads``: the first bytes of a
-    wheel's scripts. ``set_id``: those that run with their owner's rights where the archive is unpacked; here they do not
-    have that bit. ``faults``: by finding code, what is said of it and of which members.
+    wheel's scripts. ``set_id``: of those that run with their owner's rights where the archive is unpacked, not here.
+    ``faults``: by finding code, what is said of it and of which members.
     """
 
     folder: Path

@@ -18,6 +18,7 @@ from sampan.spec.weights import GoldenSet, WeightsInfo
 
 if TYPE_CHECKING:
     from sampan.gateway.selftest import SelfTest
+    from sampan.gateway.settings import Files, Limits, ServedModel, Watch
     from sampan.install.job import Hands
     from sampan.install.model import Health
     from sampan.install.service import Found
@@ -42,14 +43,25 @@ def read_golden(bundle: Path) -> GoldenSet | None:
     return codec.load(GoldenSet, path) if path.is_file() else None
 
 
-def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], None]) -> None:
+def serve(
+    bundle: Path,
+    *,
+    host: str,
+    port: int | None,
+    say: Callable[[str], None],
+    files: Files | None = None,
+    limits: Limits | None = None,
+    json_logs: bool = False,
+) -> None:
     """Serve until SIGTERM. Raises IncompatibleError (no variant fits), BadInputError (a part lacks), ServiceError."""
+    from sampan.flow import api_keys
     from sampan.gateway.serve import serve as run
-    from sampan.gateway.settings import ServedModel, ServeSettings
+    from sampan.gateway.settings import Files, Limits, ServeSettings
     from sampan.plan import threads, variants
     from sampan.survey import features
     from sampan.survey.machine import survey_this
 
+    files = files or Files()
     plan = read_plan(bundle)
     _need(bundle, bundle / "weights" / "weights.json")
     info = codec.load(WeightsInfo, bundle / "weights" / "weights.json")
@@ -68,14 +80,43 @@ def serve(bundle: Path, *, host: str, port: int | None, say: Callable[[str], Non
         executable=_executable(bundle, plan, variant),
         variant=variant.name,
         weights=bundle / info.path,
-        model=ServedModel(plan.model, plan.task, info.embedding_length if plan.task == "embedding" else None),
+        model=_served(plan, info),
         engine=plan.settings,
         threads=count,
         host=host,
         port=port or plan.port,
+        limits=limits or Limits(),
+        watch=_watch(plan),
+        files=replace(files, keys=files.keys or api_keys.file_of(plan.name)),
+        golden=read_golden(bundle),
+        json_logs=json_logs,
     )
     with _pid_file(plan.name, host, settings.port) as folder:
         run(replace(settings, run_folder=folder), say=say)
+
+
+def _served(plan: Plan, info: WeightsInfo) -> ServedModel:
+    """What the model is to clients: its length of vectors, its longest text, its own prefixes by ``input_type``."""
+    from sampan.gateway.settings import ServedModel
+
+    query = dict.fromkeys(("query", "search_query"), info.query_prefix)
+    passage = dict.fromkeys(("passage", "document", "search_document"), info.passage_prefix)
+    return ServedModel(
+        plan.model,
+        plan.task,
+        info.embedding_length if plan.task == "embedding" else None,
+        tokens=info.context_length,
+        prompts=tuple((query | passage).items()) if info.query_prefix or info.passage_prefix else (),
+        release=f"{plan.name}-{plan.release}",
+    )
+
+
+def _watch(plan: Plan) -> Watch:
+    """An engine an eighth (at least 128 MiB) over its plan leaks; the unit's own limit is a quarter over it."""
+    from sampan.gateway.settings import Watch
+
+    total = plan.memory_total_bytes
+    return Watch(memory_bytes=total + max(total // 8, 128 << 20))
 
 
 def _carried(bundle: Path, plan: Plan) -> tuple[Variant, ...]:

@@ -74,16 +74,17 @@ def load(path: Path) -> tuple[Key, ...]:
     return keys
 
 
-def save(path: Path, keys: Iterable[Key]) -> None:
-    """Whole or not at all, mode 0600, the owner kept (root may add keys to a service user's file)."""
+def save(path: Path, keys: Iterable[Key], owner: tuple[int, int] | None = None) -> None:
+    """Whole or not at all, mode 0600. Root gives it to ``owner`` (user, group), else to the owner that it had."""
     with filesystem_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        place = path if path.exists() else path.parent
-        owner = place.stat()
+        if owner is None:
+            before = (path if path.exists() else path.parent).stat()
+            owner = before.st_uid, before.st_gid
         with new_file(path, 0o600) as stream:
             stream.write(codec.to_json(KeyFile(tuple(keys))).encode())
             if os.geteuid() == 0:
-                os.fchown(stream.fileno(), owner.st_uid, owner.st_gid)
+                os.fchown(stream.fileno(), *owner)
 
 
 def make(key: Key) -> tuple[Key, str]:

@@ -24,10 +24,11 @@ WORKSHOP_VERBS = (
     "rehearse",
     "pack",
     "sign",
+    "split",
 )
 EVERYWHERE = ("survey",)
 SERVICE_VERBS = ("status", "start", "stop", "uninstall")  # all in one module
-TARGET_VERBS = ("serve", "selftest", "install", "service", "doctor", "verify", "trust", "key")
+TARGET_VERBS = ("serve", "selftest", "install", "service", "doctor", "verify", "trust", "key", "join")
 
 
 def _show_version(wanted: bool) -> None:

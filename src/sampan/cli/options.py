@@ -56,6 +56,13 @@ def filled(option: str) -> Callable[[str | None], str | None]:
     return check
 
 
+def _kv_type(value: str | None) -> str | None:
+    """Raises UsageError ``plan.kv-type``."""
+    if value is not None and value not in plan_options.KV_TYPES:
+        raise UsageError("plan.kv-type", asked=value, known=", ".join(plan_options.KV_TYPES))
+    return value
+
+
 Json = Annotated[bool, typer.Option("--json", help=i18n.text("cli.opt.json"), callback=_json, is_eager=True)]
 Target = Annotated[
     str,
@@ -95,6 +102,8 @@ Concurrency = Annotated[
     ),
 ]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help=i18n.text("cli.opt.max-tokens"))]
+KvType = Annotated[str | None, typer.Option("--kv-type", help=i18n.text("cli.opt.kv-type"), callback=_kv_type)]
+Lock = Annotated[bool, typer.Option("--lock", help=i18n.text("cli.opt.lock"))]
 Port = Annotated[int, typer.Option("--port", min=1, max=65535, help=i18n.text("cli.opt.port"))]
 
 

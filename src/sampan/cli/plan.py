@@ -23,6 +23,8 @@ def plan(
     cores: options.Cores = None,
     concurrency: options.Concurrency = None,
     max_tokens: options.MaxTokens = None,
+    kv_type: options.KvType = None,
+    lock: options.Lock = False,
     port: options.Port = 8080,
     out: options.SaveTo = None,
     json: options.Json = False,
@@ -35,8 +37,10 @@ def plan(
     profile = stages.survey(target)
     info = stages.weights(weights, quant, workshop_tools(output.progress()))
     limits = options.limits(memory, cores, concurrency, max_tokens, port)
-    made = stages.plan(info, profile, {**limits, "name": name, "release": release})
+    made = stages.plan(info, profile, {**limits, "name": name, "release": release, "kv_type": kv_type, "lock": lock})
     options.save(made, out)
     output.print_value(made, lambda: output.facts_table(made.name, summary.rows(made)))
     if not output.wants_json():
         output.console().print(output.facts_table(i18n.text("cli.plan.memory"), summary.memory_rows(made)))
+        for note in summary.notes(made):
+            output.console().print(f"• {note}", markup=False, highlight=False)

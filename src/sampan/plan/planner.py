@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from sampan.errors import IncompatibleError
-from sampan.plan import memory, names, threads
+from sampan.plan import engine_memory, memory, names, threads
 from sampan.plan.options import PlanOptions
 from sampan.plan.reasons import reasons
 from sampan.plan.remedy import remedy
-from sampan.plan.settings import candidates
+from sampan.plan.rules import notes
+from sampan.plan.settings import Machine, candidates
 from sampan.plan.sizes import human
 from sampan.plan.variants import runnable
-from sampan.spec.plan import EngineSettings, MemoryRow, Plan
+from sampan.spec.plan import EngineSettings, MemoryRow, Plan, Variant
 from sampan.spec.target import TargetProfile
 from sampan.spec.weights import WeightsInfo
 
 ENGINE = "llama.cpp"
+_MIB = 1 << 20
 
 
 def make_plan(weights: WeightsInfo, profile: TargetProfile, options: PlanOptions | None = None) -> Plan:
@@ -27,7 +29,7 @@ def make_plan(weights: WeightsInfo, profile: TargetProfile, options: PlanOptions
     name = names.check(options.name) if options.name is not None else names.default(weights.name, profile.name)
     variants = runnable(profile.arch, profile.cpu.features, features_known=profile.cpu.features_known)
     available = available_memory(profile, options)
-    settings, rows = _fit(weights, profile, options, available)
+    settings, rows = _fit(weights, profile, options, available, variants)
     return Plan(
         name=name,
         release=options.release,
@@ -45,7 +47,17 @@ def make_plan(weights: WeightsInfo, profile: TargetProfile, options: PlanOptions
         memory_available_bytes=available,
         reasons=reasons(weights, profile, options, settings=settings, variants=variants, available=available),
         port=options.port,
+        notes=notes(weights, profile, settings),
+        cpu_quota_percent=None if options.cores is None else 100 * options.cores,
+        memory_limit_bytes=_memory_limit(memory.total(rows), options),
     )
+
+
+def _memory_limit(total: int, options: PlanOptions) -> int:
+    """A quarter, at least 256 MiB, in reserve, so that only a leak meets the limit; never more than was granted."""
+    limit = total + max(total // 4, 256 * _MIB)
+    limit = -(-limit // _MIB) * _MIB
+    return limit if options.memory_bytes is None else min(limit, max(total, options.memory_bytes))
 
 
 def available_memory(profile: TargetProfile, options: PlanOptions) -> int | None:
@@ -57,14 +69,22 @@ def available_memory(profile: TargetProfile, options: PlanOptions) -> int | None
 
 
 def _fit(
-    weights: WeightsInfo, profile: TargetProfile, options: PlanOptions, available: int | None
+    weights: WeightsInfo,
+    profile: TargetProfile,
+    options: PlanOptions,
+    available: int | None,
+    variants: tuple[Variant, ...],
 ) -> tuple[EngineSettings, tuple[MemoryRow, ...]]:
     """The most generous candidate that fits; without a known size, the first."""
+    machine = Machine(
+        threads=_threads(profile, options),
+        memory_known=available is not None,
+        reorders=engine_memory.may_reorder(weights, variants),
+        numa=(profile.cpu.numa_nodes or 1) > 1,
+    )
     tried = []
-    for settings in candidates(
-        weights, options, threads=_threads(profile, options), memory_known=available is not None
-    ):
-        rows = memory.rows(weights, settings)
+    for settings in candidates(weights, options, machine):
+        rows = memory.rows(weights, settings, variants)
         if available is None or memory.total(rows) <= available:
             return settings, rows
         tried.append(memory.total(rows))
@@ -74,7 +94,7 @@ def _fit(
         target=profile.name,
         needed=human(min(tried)),
         available=human(available or 0),
-        remedy=remedy(weights, available or 0),
+        remedy=remedy(weights, available or 0, variants),
     )
 
 
@@ -84,4 +104,6 @@ def _threads(profile: TargetProfile, options: PlanOptions) -> int:
     cores = profile.cpu.cores
     if cores is None:
         return threads.DECIDE_ON_TARGET
-    return threads.choose(cores, cores=cores, quota=profile.cpu_quota, numa_nodes=profile.cpu.numa_nodes)
+    affinity = threads.count(profile.cpu.allowed) or cores
+    found = threads.choose(affinity, cores=cores, quota=profile.cpu_quota, numa_nodes=profile.cpu.numa_nodes)
+    return threads.leave_one(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sampan.plan import memory
 from sampan.plan.options import PlanOptions
 from sampan.plan.threads import DECIDE_ON_TARGET
 from sampan.spec.plan import EngineSettings, Reason, Variant
@@ -28,6 +27,7 @@ def reasons(
         _threads(profile, options, settings),
         reason("plan.why.page-size", kib=profile.page_size // 1024),
         _cache(settings),
+        _loading(weights, settings, variants),
         _memory(options, available),
     )
 
@@ -43,9 +43,22 @@ def _variants(profile: TargetProfile, variants: tuple[Variant, ...]) -> Reason:
 
 
 def _context(weights: WeightsInfo, settings: EngineSettings) -> Reason:
-    each = min(memory.sequence_context(settings), weights.context_length)
-    key = "plan.why.context.embedding" if settings.embedding else "plan.why.context.chat"
-    return reason(key, longest=each, trained=weights.context_length)
+    if settings.embedding:
+        key = "plan.why.context.whole" if settings.ubatch >= settings.longest else "plan.why.context.split"
+        return reason(key, longest=settings.longest, trained=weights.context_length)
+    return reason(
+        "plan.why.context.chat", each=settings.slot_tokens, longest=settings.longest, trained=weights.context_length
+    )
+
+
+def _loading(weights: WeightsInfo, settings: EngineSettings, variants: tuple[Variant, ...]) -> Reason:
+    if "mlock" in settings.load_mode:
+        return reason("plan.why.load.locked")
+    if settings.load_mode == "none":
+        types = sorted({kind for variant in variants for kind in variant.repacks})
+        held = [each.type for each in weights.tensors if each.type in types] or [weights.quantization]
+        return reason("plan.why.load.read", types=", ".join(sorted(set(held))))
+    return reason("plan.why.load.mapped")
 
 
 def _slots(options: PlanOptions, settings: EngineSettings) -> Reason:
@@ -60,7 +73,13 @@ def _threads(profile: TargetProfile, options: PlanOptions, settings: EngineSetti
     if options.cores is not None:
         return reason("plan.why.threads.asked", cores=options.cores)
     quota = "-" if profile.cpu_quota is None else f"{profile.cpu_quota:g}"
-    return reason("plan.why.threads.known", cores=profile.cpu.cores, numa=profile.cpu.numa_nodes or 1, quota=quota)
+    return reason(
+        "plan.why.threads.known",
+        cores=profile.cpu.cores,
+        allowed=profile.cpu.allowed or "-",
+        numa=profile.cpu.numa_nodes or 1,
+        quota=quota,
+    )
 
 
 def _cache(settings: EngineSettings) -> Reason:

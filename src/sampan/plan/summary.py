@@ -30,10 +30,16 @@ def rows(plan: Plan) -> tuple[Row, ...]:
         ("plan.item.slots", str(settings.slots), "plan.why.slots"),
         ("plan.item.threads", _threads(settings.threads), "plan.why.threads"),
         ("plan.item.page-size", f"{plan.page_size // 1024} KiB", "plan.why.page-size"),
+        ("plan.item.loading", f"{settings.load_mode} / {settings.kv_type}", "plan.why.load"),
         ("plan.item.cache", f"{settings.cache_ram_mib} MiB", "plan.why.cache"),
         ("plan.item.memory", _memory(plan), "plan.why.memory"),
     )
     return tuple(Row(i18n.text(item), value, _why(plan.reasons, why)) for item, value, why in values)
+
+
+def notes(plan: Plan) -> tuple[str, ...]:
+    """Rules of experience that touch this plan, and what to do with the limits."""
+    return tuple(i18n.text(each.key, **dict(each.values)) for each in plan.notes)
 
 
 def memory_rows(plan: Plan) -> tuple[Row, ...]:

@@ -6,6 +6,8 @@ quota the spinning eats the quota (measured up to 45 times slower). So the resul
 
 from __future__ import annotations
 
+from sampan.plan.data import table
+
 DECIDE_ON_TARGET = 0  # EngineSettings.threads where the plan cannot know
 
 
@@ -41,3 +43,19 @@ def resolve(
         return here
     usable = choose(affinity, quota=quota)
     return max(1, min(planned, usable))
+
+
+def count(listed: str | None) -> int | None:
+    """How many CPUs a list of the kernel's names, as in ``0-3,8``; None where it is none."""
+    total = 0
+    for part in (listed or "").split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            return None
+        total += max(0, int(last or first) - int(first) + 1)
+    return total or None
+
+
+def leave_one(threads: int) -> int:
+    """One fewer, for the gateway, where that costs the engine little."""
+    return threads - 1 if threads >= table("plan.toml")["threads"]["gateway_from"] else threads

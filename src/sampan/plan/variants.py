@@ -22,6 +22,7 @@ def all_variants() -> tuple[Variant, ...]:
             requires=tuple(sorted(row["requires"])),
             zig_cpu=row["zig_cpu"],
             cmake=tuple(row.get("cmake", ())),
+            repacks=tuple(row.get("repacks", ())),
         )
         for row in table("variants.toml")["variant"]
     )

@@ -20,6 +20,7 @@ class Variant:
     requires: tuple[str, ...]
     zig_cpu: str  # what `zig cc -mcpu=` takes
     cmake: tuple[str, ...] = ()  # extra -D definitions
+    repacks: tuple[str, ...] = ()  # weight types that this build keeps in an order of its own, beside the file's
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,11 @@ class EngineSettings:
     embedding: bool
     pooling: str | None = None
     cache_ram_mib: int = 0
-    load_mode: str = "mmap"
+    load_mode: str = "mmap"  # mmap: mapped; none: read; mlock, mmap+mlock: the same, and kept in RAM
+    kv_type: str = "f16"  # of K and V
+    numa: str | None = None  # isolate: all threads on the NUMA node where the engine started
+    longest: int = 0  # the longest input that is accepted, its start and end included; 0: whatever fits
+    slot_tokens: int = 0  # what one slot may hold, input and answer; 0: whatever fits
 
 
 @dataclass(frozen=True)
@@ -77,3 +82,6 @@ class Plan:
     memory_available_bytes: int | None
     reasons: tuple[Reason, ...] = ()
     port: int = 8080
+    notes: tuple[Reason, ...] = ()  # rules of experience that touch this plan
+    cpu_quota_percent: int | None = None  # systemd's CPUQuota for the service; 100 is one CPU
+    memory_limit_bytes: int | None = None  # systemd's MemoryMax for the service

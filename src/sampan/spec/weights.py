@@ -7,6 +7,19 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True)
+class TensorBytes:
+    """How much of a file is of one type and use.
+
+    ``use``: matrix (multiplied, so an engine may reorder it), tied (a table of tokens that is the output matrix too),
+    other (looked up, added).
+    """
+
+    use: str
+    type: str  # as GGML names it: F16, Q4_K
+    bytes: int
+
+
+@dataclass(frozen=True)
 class WeightsInfo:
     """One model, ready for the engine: a GGUF file and what its header says.
 
@@ -44,6 +57,8 @@ class WeightsInfo:
     licence: str | None = None
     query_prefix: str = ""
     passage_prefix: str = ""
+    head_length: int | None = None  # numbers of one attention head's key; None: embedding_length / heads
+    tensors: tuple[TensorBytes, ...] = ()  # empty where not known
     golden_note: str | None = None  # catalogue key that says why ``golden_path`` is None
 
 

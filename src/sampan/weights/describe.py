@@ -13,6 +13,7 @@ from sampan.errors import BadInputError
 from sampan.i18n import text
 from sampan.spec.weights import WeightsInfo
 from sampan.weights.gguf_header import GgufHeader
+from sampan.weights.tensor_bytes import tensor_bytes
 
 # Encoders: they make vectors, never text. source: the engine's models that build no KV cache.
 ENCODERS = frozenset(
@@ -78,6 +79,8 @@ def describe(header: GgufHeader, architecture: str, origin: Origin) -> WeightsIn
         licence=facts.word("general.license"),
         query_prefix=origin.query_prefix,
         passage_prefix=origin.passage_prefix,
+        head_length=facts.size("attention.key_length", default=0) or None,
+        tensors=tensor_bytes(header),
     )
 
 

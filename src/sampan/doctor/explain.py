@@ -73,4 +73,4 @@ def _command(label: str, command: str) -> Iterator[str]:
 
 
 def _open(text: str) -> str:
-    return re.sub(PLACEHOLDER, r"‹\1›", text)
+    return re.sub(PLACEHOLDER, r"‹\1›", i18n.typed_here(text))

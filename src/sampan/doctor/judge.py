@@ -120,7 +120,8 @@ def _possible(cause: Cause, decided: bool, facts: Facts, shown: Mapping[str, str
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
     """Placeholders that nothing filled are said to be unknown."""
-    return PLACEHOLDER.sub(lambda match: values.get(match[1]) or i18n.text("word.unknown"), template)
+    told = i18n.typed_here(template)  # before the values: what a machine printed stays as it was
+    return PLACEHOLDER.sub(lambda match: values.get(match[1]) or i18n.text("word.unknown"), told)
 
 
 def _evidence(case: Case, hits: list[Hit], facts: Facts) -> tuple[Evidence, ...]:

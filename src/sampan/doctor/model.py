@@ -52,6 +52,7 @@ class Case:
     also: tuple[str, ...] = ()
     when: tuple[str, ...] = ()
     must_know: bool = False
+    symptom: bool = False
     here: bool = False
     status: str = "fixable"
     collect: tuple[Collect, ...] = ()

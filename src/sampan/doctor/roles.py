@@ -20,7 +20,20 @@ def with_roles(cases: Mapping[str, Case], found: Mapping[str, Finding]) -> Itera
                 break
             if code in cases[other].explains and role == "cause":
                 role, because = "consequence", other
+        if role == "cause" and cases[code].symptom:
+            role, because = _root(cases, found, code)
         yield replace(finding, role=role, because=because)
+
+
+def _root(cases: Mapping[str, Case], found: Mapping[str, Finding], code: str) -> tuple[str, str]:
+    """Of a symptom, which says only that something failed before: the failure that is nearest to the root."""
+    roots = [
+        other
+        for other, one in found.items()
+        if one.severity == "error" and not cases[other].symptom and cases[other].rank > cases[code].rank
+    ]
+    first = max(roots, key=lambda other: (cases[other].rank, other), default="")
+    return ("consequence", first) if first else ("cause", "")
 
 
 def _explained_by(cases: Mapping[str, Case], one: str, other: str) -> bool:

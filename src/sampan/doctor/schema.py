@@ -72,6 +72,7 @@ def _build(entry: Table, code: str, file: str, fail: Callable[[str], NoReturn]) 
         confidence=entry["confidence"],
         texts={language: _texts(entry.get(language), language, fail) for language in LANGUAGES},
         prove=str(entry.get("prove", "")),
+        symptom=bool(entry.get("symptom", False)),
         must_know=bool(entry.get("must_know", False)),
         here=bool(entry.get("here", False)),
         status=str(entry.get("status", STATUSES[0])),

@@ -17,6 +17,7 @@ import sys
 import time
 import venv
 from pathlib import Path
+from typing import Any
 
 from sampan.edge.store import default_root
 
@@ -69,15 +70,36 @@ def _compare(wheels: list[Path], target: str, tools: Path, cache: Path) -> None:
         ("the same again, with its cache", warm),
     ):
         print(f"  {what:38s} {spent:7.2f} s   x {spent / spent_theirs:.2f}")
+    agreed = 0
     for wheel in wheels:
         own = [finding for finding in found if f"{finding['path']}!".startswith(f"{wheel}!")]
         tag = next((dict(each["values"]) for each in own if each["code"] == "wheel.tag"), None)
         other = sorted({each["code"] for each in own if each["severity"] != "info" and each["code"] != "wheel.tag"})
-        print(f"  {wheel.name}")
+        same = _agree(theirs[wheel], wheel.name, tag)
+        agreed += same
+        print(f"  {'=' if same else '≠'} {wheel.name}")
         print(f"    auditwheel: {theirs[wheel]}")
         print(f"    sampan:     {tag['real'] + ' because of ' + tag['reason'] if tag else 'the tag holds'}", end="")
         print(f"; {', '.join(other)}" if other else "")
-    print()
+    print(f"  the same verdict on the tag: {agreed} of {len(wheels)}\n")
+
+
+def _agree(theirs: str, name: str, tag: dict[str, str] | None) -> bool:
+    """Theirs is the lowest tag that the files allow. Ours names that too where the wheel's own tag is too low; where
+    that holds, theirs must not be higher than the lowest in the name.
+    """
+    if tag:
+        return theirs == tag["real"]
+    claimed = min(filter(None, map(_policy, name.removesuffix(".whl").split("-")[-1].split("."))), default=None)
+    found = _policy(theirs)
+    return bool(claimed and found and found <= claimed)
+
+
+def _policy(platform: str) -> tuple[int, int] | None:
+    """``manylinux_2_17_aarch64`` and its older names as (2, 17)."""
+    old = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+    match = re.match(r"manylinux_(\d+)_(\d+)_", platform)
+    return (int(match[1]), int(match[2])) if match else old.get(platform.partition("_")[0])
 
 
 def _their_verdict(done: subprocess.CompletedProcess[str]) -> str:
@@ -85,7 +107,7 @@ def _their_verdict(done: subprocess.CompletedProcess[str]) -> str:
     return found[1] if found else (done.stderr.strip().splitlines() or ["?"])[-1][:100]
 
 
-def _ours(wheels: list[Path], target: str, cache: Path) -> tuple[float, list[dict[str, object]]]:
+def _ours(wheels: list[Path], target: str, cache: Path) -> tuple[float, list[dict[str, Any]]]:
     words = ["audit", *map(str, wheels), "--target", target, "--json", "--min-severity", "info"]
     started = time.perf_counter()
     done = subprocess.run(
@@ -96,7 +118,7 @@ def _ours(wheels: list[Path], target: str, cache: Path) -> tuple[float, list[dic
         check=False,
     )
     spent = time.perf_counter() - started
-    findings: list[dict[str, object]] = json.loads(done.stdout)["findings"]
+    findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
     return spent, findings
 
 

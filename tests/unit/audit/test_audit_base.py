@@ -119,3 +119,10 @@ def test_the_lib_token_is_the_systems_own(put: Put, make: Make, kylin: TargetPro
     assert (_codes(red, kylin), _codes(debian, kylin)) == ([], ["closure.missing"])
     other = replace(kylin, os=OsFacts("debian", "Debian"))
     assert (_codes(red, other), _codes(debian, other)) == (["closure.missing"], [])
+
+
+def test_older_loaders_look_into_subfolders_of_the_platforms_name(put: Put, make: Make, kylin: TargetProfile) -> None:
+    put("s/aarch64/liba.so", make(soname="liba.so").build())
+    path = put("s/x.so", make(needed=["liba.so"], runpath="$ORIGIN").build())
+    assert _codes(path, kylin) == []
+    assert _codes(path, replace(kylin, libc=replace(kylin.libc, glibc="2.37"))) == ["closure.missing"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,7 @@ class Exposition:
         yield from self._queue()
         yield from self._engine()
         yield from _processes(getattr(self._house.engine, "pid", None))
+        yield GaugeMetricFamily(_PRE + "usable_cpus", "CPUs by affinity.", len(os.sched_getaffinity(0)))
 
     def _requests(self) -> Iterator[Metric]:
         meter = self._house.meter

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from tests.integration.runtime_parts import Parts, or_skip
 
+from sampan.audit import elf, rules
 from sampan.audit.audit import audit
+from sampan.audit.facts import ElfFacts
+from sampan.audit.numbers import split_version
 from sampan.edge.apt_settings import debian_sources
 from sampan.runtime.debian import fetch_package
 from sampan.spec.artefacts import AuditReport
@@ -109,3 +112,16 @@ def test_two_builds_of_one_library_in_one_process(parts: Parts, tmp_path: Path) 
     libgomp.write_bytes(libgomp.read_bytes() + b"#")
     found = [each for each in audit([tmp_path], D2000).findings if each.code == "closure.duplicate"]
     assert [(each.severity, dict(each.values)["library"]) for each in found] == [("warning", libgomp.name)] * 2
+
+
+def test_the_row_of_gcc_12_is_what_gcc_12s_libraries_define(parts: Parts) -> None:
+    (row,) = [one for one in rules.load().gcc if one.release == "12"]
+    folder = Path(parts.runtime("x86_64").path) / "lib" / "sys"
+    families = {"libstdc++.so.6": ("GLIBCXX", "CXXABI"), "libgcc_s.so.1": ("GCC",), "libgomp.so.1": ("GOMP", "OMP")}
+    for library, names in families.items():
+        facts = elf.read(folder / library, ())
+        assert isinstance(facts, ElfFacts)
+        versions = [split_version(version) for version in facts.provides]
+        for name in names:
+            highest = max(number for family, number in versions if family == name)
+            assert ".".join(map(str, highest)) == row.ceilings[name.lower()]

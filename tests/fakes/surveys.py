@@ -114,15 +114,22 @@ def pretended(root: Path, name: str) -> Path:
 
 
 # In a mount namespace of its own: nothing is left behind.
-ENTER = 'mount --bind /dev/null "$1/dev/null" && mount -t proc proc "$1/proc" && exec chroot "$1" /bin/sh -s'
+ENTER = (
+    'root=$1 && shift && mount --bind /dev/null "$root/dev/null" && mount -t proc proc "$root/proc" && '
+    'exec chroot "$root" "$@"'
+)
 
 
-def enter(root: Path, **env: str) -> str:
-    """What the script prints in that root, run by its own /bin/sh in a mount namespace of its own."""
+def enter(root: Path, *argv: str, **env: str) -> str:
+    """What ``argv`` prints in that root, in a mount namespace of its own; else the script, by the root's /bin/sh."""
     if os.getuid() != 0:
         pytest.skip("a mount namespace and chroot need root here")
     done = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)],
+        [
+            *("unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh"),
+            root,
+            *(argv or ("/bin/sh", "-s")),
+        ],
         input=script.text().encode(),
         capture_output=True,
         timeout=300,

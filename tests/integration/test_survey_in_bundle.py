@@ -5,36 +5,23 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.runtime_parts import need_chroot, or_skip
+from tests.integration.runtime_parts import need_chroot
+from tests.integration.survey_bundle import bundle
 
-from sampan.edge.progress import SilentProgress
 from sampan.errors import ExitCode
-from sampan.flow import stages, surveys
-from sampan.flow.tools import workshop_tools
+from sampan.flow import surveys
 from sampan.spec import codec
 from sampan.spec.target import TargetProfile
 from sampan.survey import script
 
 pytestmark = pytest.mark.integration
 HERE = platform.machine()
-
-
-def bundle(folder: Path, arch: str) -> Path:
-    """The parts of a bundle that its own commands need."""
-    tools = workshop_tools(SilentProgress())
-    runtime = or_skip(lambda: stages.runtime(arch, tools))
-    app = or_skip(lambda: stages.wheelhouse(runtime, tools))
-    shutil.copytree(runtime.path, folder / "runtime", symlinks=True)
-    shutil.copytree(app.path, folder / "app", symlinks=True)
-    shutil.copy2(stages.launcher(arch, tools), folder / "sampan")
-    return folder
 
 
 @pytest.fixture(scope="module")

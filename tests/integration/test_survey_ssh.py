@@ -16,7 +16,10 @@ import asyncssh
 import pytest
 
 from sampan.edge import ssh
+from sampan.edge.progress import SilentProgress
 from sampan.errors import BadInputError, ExitCode, MissingToolError, NetworkError, SampanError, VerificationError
+from sampan.flow import probing, surveys
+from sampan.flow.tools import workshop_tools
 from sampan.survey import pasted, script
 from sampan.survey.machine import survey_this
 
@@ -212,3 +215,14 @@ def test_a_port_where_something_else_or_nobody_answers(server: Server) -> None:
         address = ssh.Address("127.0.0.1", silent.getsockname()[1], "root")
         error = failure(server, replace(settings(server), connect_seconds=1), address)
     assert (type(error), error.key) == (NetworkError, "ssh.slow")
+
+
+def test_the_probe_through_ssh(server: Server) -> None:
+    try:
+        told = probing.survey_script(workshop_tools(SilentProgress()))
+    except MissingToolError as error:
+        pytest.skip(f"no compiler: {error}")
+    profile = pasted.profile(ssh.run_script(server.address, told, settings(server)), name="far", where="-")
+    direct = probing.probed(surveys.here(), workshop_tools(SilentProgress()))
+    assert (profile.cpu.probe, profile.cpu.features) == (direct.cpu.probe, direct.cpu.features)
+    assert profile.cpu.probe is not None

@@ -18,7 +18,7 @@ class OsFacts:
 
 @dataclass(frozen=True)
 class LibcFacts:
-    """The highest symbol versions that the target's own libraries export, such as ``2.28`` and ``3.4.24``."""
+    """The release of the target's glibc (``2.28``), and the highest symbol versions of its other libraries."""
 
     glibc: str | None = None
     glibcxx: str | None = None
@@ -30,8 +30,8 @@ class LibcFacts:
 class ProbeFacts:
     """What became of one instruction of each feature that was executed on the machine; sorted names.
 
-    ``illegal`` died of SIGILL, ``hung`` had to be ended, of ``unclear`` nothing was learnt. ``false_claims`` are those of
-    the first two that the kernel reports, ``unclaimed`` ran although the kernel does not report them.
+    ``illegal`` died of SIGILL, ``hung`` had to be ended, of ``unclear`` nothing was learnt. ``false_claims`` are
+    those of the first two that the kernel reports, ``unclaimed`` ran although the kernel does not report them.
     """
 
     ran: tuple[str, ...]
@@ -46,9 +46,9 @@ class ProbeFacts:
 class CpuFacts:
     """One CPU, in the kernel's words.
 
-    ``features`` are the names that /proc/cpuinfo prints (``asimddp``, ``avx2``…), sorted, without the false claims that
-    a probe has found: whatever is planned, it must not use those. ``features_known`` is False where they are only the
-    architecture's floor and the machine may have more (a generic profile).
+    ``features`` are the names that /proc/cpuinfo prints (``asimddp``, ``avx2``…), sorted, without the false claims
+    that a probe has found: whatever is planned, it must not use those. ``features_known`` is False where they are
+    only the architecture's floor and the machine may have more (a generic profile).
     ``implementer`` and ``part`` are the arm64 MIDR fields as hexadecimal text (``0x48``, ``0xd01``).
     """
 

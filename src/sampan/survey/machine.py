@@ -66,12 +66,13 @@ def _cpu(root: Path, arch: str) -> CpuFacts:
     text = read_text(root / "proc/cpuinfo")
     counts = topology.read(root)
     real = features.current(root)
+    told = cpuinfo.parse(text, arch)  # of another machine where we are emulated: then nothing of it counts
     return replace(
-        cpuinfo.parse(text, arch),
+        told,
         features=tuple(sorted(real)),
         features_known=bool(real),
         sockets=counts.sockets,
-        cores=counts.cores or cpuinfo.processors(text),
+        cores=counts.cores or (cpuinfo.processors(text) if told.features_known else None),
         numa_nodes=counts.numa_nodes,
     )
 

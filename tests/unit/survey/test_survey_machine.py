@@ -136,3 +136,22 @@ def test_the_open_kernel_module_names_its_driver_too() -> None:
 
 def test_os_release_with_a_broken_quote() -> None:
     assert system.os_facts('ID=kylin\nNAME="Kylin\n# comment\n', "").name == "Kylin"
+
+
+def test_another_machines_cpuinfo_counts_no_cores(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "proc/self/exe": library([], machine=AARCH64),
+        "proc/self/auxv": auxv(page_size=4096, hwcap=0x8FB),
+        "proc/cpuinfo": cpuinfo("xeon-e5-2680-v4"),  # what a process under qemu-user sees
+    }
+    cpu = survey_this(write(tmp_path, files)).cpu
+    assert (cpu.model, cpu.cores, "asimd" in cpu.features) == ("unknown", None, True)
+
+
+def test_the_release_of_glibc_counts_more_than_its_highest_symbol(tmp_path: Path) -> None:
+    banner = b"GNU C Library (Debian GLIBC 2.31-13+deb11u11) stable release version 2.31.\nCopyright"
+    files: dict[str, str | bytes] = {
+        "proc/self/exe": library([], machine=AARCH64),
+        "lib/libc.so.6": library(["GLIBC_2.17", "GLIBC_2.30"]) + banner,
+    }
+    assert survey_this(write(tmp_path, files)).libc.glibc == "2.31"

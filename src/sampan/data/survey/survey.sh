@@ -172,9 +172,9 @@ highest() { # FILE PREFIX
     names=$([ -z "$1" ] || tr -cs 'A-Za-z0-9._' '\n' <"$1" 2>/dev/null)
     printf '%s\n' "$names" | sed -n "s/^$2_\([0-9][0-9.]*\)\$/\1/p" | sort -t. -k1,1n -k2,2n -k3,3n | tail -n 1
 }
-libcxx=$(library libstdc++.so.6)
-fact gc 'glibc (GLIBC_)' "$(highest "$(library libc.so.6)" GLIBC)"
-fact gx 'libstdc++ (GLIBCXX_)' "$(highest "$libcxx" GLIBCXX)"
+libc=$(library libc.so.6) libcxx=$(library libstdc++.so.6)
+banner=$([ -z "$libc" ] || tr -cs 'A-Za-z0-9. ' '\n' <"$libc" 2>/dev/null | sed -n 's/.*release version \([0-9]*\.[0-9]*\).*/\1/p')
+fact gc 'glibc' "${banner:-$(highest "$libc" GLIBC)}"; fact gx 'libstdc++ (GLIBCXX_)' "$(highest "$libcxx" GLIBCXX)"
 fact ga 'libstdc++ (CXXABI_)' "$(highest "$libcxx" CXXABI)"
 fact go 'libgomp (GOMP_)' "$(highest "$(library libgomp.so.1)" GOMP)"
 # --- programs 程序版本 ---

@@ -81,11 +81,11 @@ def make_api(house: House, finished: Finished | None = None) -> ASGIApp:
 
 
 class Api:
-    """Finds the endpoint, and answers for it where it raises."""
+    """Finds the endpoint, and answers for it where it raises. ``house`` and ``routes`` may be read."""
 
     def __init__(self, house: House, routes: Mapping[str, Route], finished: Finished | None) -> None:
-        self._house = house
-        self._routes = routes
+        self.house = house
+        self.routes = routes
         self._finished = finished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,7 +104,7 @@ class Api:
 
     async def _answer(self, call: Call, send: Send) -> int:
         """Answer; the status."""
-        callers = self._house.callers
+        callers = self.house.callers
         try:
             route = self._route(call)
             if route.scope is None or not callers.are_asked:
@@ -127,20 +127,20 @@ class Api:
 
     def _route(self, call: Call) -> Route:
         path, method = call.scope["path"], call.scope["method"]
-        route = self._routes.get(path)
+        route = self.routes.get(path)
         if route is None:
             if not path.startswith(MODELS):
                 raise ApiError("unknown_path", path=path)
-            route = self._routes[MODELS]
+            route = self.routes[MODELS]
         if method != route.method and not (method == "HEAD" and route.method == "GET"):
             raise ApiError("method_not_allowed", method=method, path=path, allowed=route.method)
-        if route.works and self._house.meter.selftest_ok is False:
+        if route.works and self.house.meter.selftest_ok is False:
             raise ApiError("selftest_failed")
         return route
 
     async def _refuse(self, call: Call, error: ApiError, send: Send) -> int:
         call.code = error.code
-        self._house.meter.errors[error.code] += 1
+        self.house.meter.errors[error.code] += 1
         if error.status >= 500 and error.code != "deadline_exceeded":
             logger.warning(
                 "%s %s %s: %s %s", call.id, call.scope["method"], call.scope["path"], error.code, error.values
@@ -148,9 +148,9 @@ class Api:
         return await _send(call, error.reply(), send)
 
     def _count(self, call: Call, status: int, seconds: float) -> None:
-        house = self._house
+        house = self.house
         path = call.scope["path"]
-        endpoint = path if path in self._routes else "other"
+        endpoint = path if path in self.routes else "other"
         house.meter.finished(endpoint, status, call.caller.id, seconds)
         if call.tokens:
             house.meter.tokens[endpoint, call.caller.id, "prompt"] += call.tokens

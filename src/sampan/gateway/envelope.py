@@ -49,7 +49,7 @@ _STATUS = {
     "engine_timeout": 504,
     "deadline_exceeded": 504,
 }
-CODES = tuple(_STATUS)
+CODES = dict(_STATUS)
 _HEADERS = {
     401: {"WWW-Authenticate": "Bearer"},
     408: {"Connection": "close"},

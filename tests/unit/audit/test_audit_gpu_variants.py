@@ -124,3 +124,19 @@ def test_ptx_that_is_newer_than_the_table_is_not_guessed_at(
 def test_the_drivers_of_ptx_versions_only_rise() -> None:
     drivers = [int(one.driver) for one in rules.load().ptx.values() if one.driver]
     assert drivers == sorted(drivers)
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("Quadro P2000", 61),
+        ("NVIDIA GeForce GTX 1060 6GB", 61),
+        ("NVIDIA GeForce RTX 2080 Ti", 75),
+        ("NVIDIA RTX A6000", 86),
+        ("NVIDIA RTX 6000 Ada Generation", 89),
+        ("Quadro RTX 6000", None),  # 7.5: the name alone is not enough for it
+        ("NVIDIA B300 SXM6 AC", 103),
+    ],
+)
+def test_cards_are_known_by_their_names(name: str, capability: int | None) -> None:
+    assert rules.capability_of(name, rules.load()) == capability

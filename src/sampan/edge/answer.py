@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -9,6 +11,29 @@ import httpx
 from sampan.edge.http import RETRY_STATUS, redacted
 from sampan.edge.verify import Wanted
 from sampan.errors import NetworkError
+
+LONGEST_WAIT = 120.0  # seconds; a host that wants more is not there today
+
+
+class PassingError(httpx.RemoteProtocolError):
+    """A status that may pass by itself; ``after`` is the wait in seconds that the host asked for."""
+
+    def __init__(self, message: str, *, request: httpx.Request, after: float = 0.0) -> None:
+        super().__init__(message, request=request)
+        self.after = after
+
+
+def retry_after(answer: httpx.Response) -> float:
+    """Seconds of Retry-After, given as a number or a date (RFC 9110, 10.2.3); 0 where there is none."""
+    stated = answer.headers.get("Retry-After", "").strip()
+    if stated.isdecimal():
+        return min(float(stated), LONGEST_WAIT)
+    try:
+        moment = parsedate_to_datetime(stated)
+    except ValueError:
+        return 0.0
+    left = (moment - datetime.now(timezone.utc)).total_seconds() if moment.tzinfo else 0.0
+    return min(max(left, 0.0), LONGEST_WAIT)
 
 
 def judge(answer: httpx.Response, wanted: Wanted, part: Path) -> None:
@@ -19,7 +44,9 @@ def judge(answer: httpx.Response, wanted: Wanted, part: Path) -> None:
     if status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
         part.unlink(missing_ok=True)
     if status in RETRY_STATUS or status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-        raise httpx.RemoteProtocolError(f"HTTP {status}", request=answer.request)
+        raise PassingError(f"HTTP {status}", request=answer.request, after=retry_after(answer))
+    if status == httpx.codes.FORBIDDEN and answer.history:  # a signed address that ran out; the first host signs anew
+        raise PassingError(f"HTTP {status}", request=answer.request)
     if status in (httpx.codes.NOT_FOUND, httpx.codes.GONE):
         raise NetworkError("net.not-found", url=redacted(wanted.url))
     raise NetworkError("net.status", url=redacted(wanted.url), status=status)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import httpx
 
 from sampan import i18n
 from sampan.disk import filesystem_errors
-from sampan.edge.answer import complete, judge, size_of, starts_at, total, validator
+from sampan.edge.answer import PassingError, complete, judge, size_of, starts_at, total, validator
 from sampan.edge.http import file_path, host_of, redacted
 from sampan.edge.verify import Wanted, check, check_or_remove
 from sampan.errors import NetworkError, VerificationError
@@ -33,13 +34,18 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class Downloader:
-    """``patience`` is the number of failures in a row without a new byte; ``pause`` the first wait in seconds."""
+    """``patience`` is the number of failures in a row without a new byte; ``pause`` the first wait in seconds.
+
+    ``headers`` go to the first host only, not to where it redirects. ``again``: a wrong digest is tried once more.
+    """
 
     client: httpx.Client
     progress: Progress
     patience: int = 5
     pause: float = 0.5
     sleep: Callable[[float], None] = time.sleep
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    again: bool = False
 
     def fetch(self, wanted: Wanted, final: Path) -> Path:
         """Download to ``final``. Raises NetworkError, VerificationError, FilesystemError.
@@ -49,7 +55,7 @@ class Downloader:
         part = final.with_name(f".{final.name}.part")
         with filesystem_errors(final):
             final.parent.mkdir(parents=True, exist_ok=True)
-            if wanted.sha256 is None:
+            if not wanted.pinned:
                 part.unlink(missing_ok=True)
             resumed = part.exists()
             self._bring(wanted, part)
@@ -57,10 +63,11 @@ class Downloader:
                 check(part, wanted)
             except VerificationError:
                 part.unlink(missing_ok=True)
-                if not resumed:
+                if not (resumed or self.again):
                     raise
                 self._bring(wanted, part)  # the old part may have been of another file: once more, whole
                 check_or_remove(part, wanted)
+            _sync(part)
             part.replace(final)
         return final
 
@@ -80,7 +87,8 @@ class Downloader:
                     attempt.failures = 1 if size_of(part) > before else attempt.failures + 1
                     if attempt.failures >= self.patience:
                         raise offline(wanted, error) from error
-                self.sleep(self.pause * 2 ** (attempt.failures - 1))
+                    wait = error.after if isinstance(error, PassingError) else 0.0
+                self.sleep(max(wait, self.pause * 2 ** (attempt.failures - 1)))
 
     def _shown(self, wanted: Wanted) -> AbstractContextManager[Task | None]:
         if wanted.size is not None and wanted.size < _SHOW_ABOVE:
@@ -90,7 +98,7 @@ class Downloader:
 
     def _stream(self, wanted: Wanted, part: Path, attempt: _Attempt, task: Task | None) -> None:
         have = size_of(part)
-        headers = {"Accept-Encoding": "identity"}
+        headers = {**self.headers, "Accept-Encoding": "identity"}
         if have:
             headers["Range"] = f"bytes={have}-"
             if attempt.validator:
@@ -108,6 +116,12 @@ class Downloader:
                     if task:
                         task.advance(len(chunk))
             complete(answer, part)
+
+
+def _sync(part: Path) -> None:
+    """A name must not outlive its content in a power cut."""
+    with part.open("rb") as stream:
+        os.fsync(stream.fileno())
 
 
 def _copy(local: Path, part: Path, wanted: Wanted) -> None:

@@ -52,7 +52,7 @@ class HostAuth(httpx.Auth):
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """See httpx.Auth."""
         auth = self._known.get((request.url.scheme, request.url.netloc.decode()), self._netrc)
-        if auth is None:
+        if auth is None or "Authorization" in request.headers:  # a hub's token, given by the environment
             yield request
         else:
             yield from auth.auth_flow(request)

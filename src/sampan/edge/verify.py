@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sampan.edge.http import host_of
 from sampan.errors import VerificationError
+from sampan.spec.hub import git_blob_sha1
 
 _CHUNK = 1 << 18
 
@@ -20,20 +21,27 @@ class Wanted:
     name: str
     sha256: str | None
     size: int | None = None
+    git_sha1: str | None = None  # Git's id of the content: what hubs know of small files
+
+    @property
+    def pinned(self) -> bool:
+        """Whether a digest will prove the whole."""
+        return self.sha256 is not None or self.git_sha1 is not None
 
 
 def check(path: Path, wanted: Wanted) -> None:
-    """Raises VerificationError where size or SHA-256 are not the promised ones."""
+    """Raises VerificationError where size or digest are not the promised ones."""
     if wanted.size is not None and path.stat().st_size != wanted.size:
         raise VerificationError(
             "net.size", name=wanted.name, host=host_of(wanted.url), expected=wanted.size, found=path.stat().st_size
         )
-    if wanted.sha256 is None:
+    expected = wanted.sha256 or wanted.git_sha1
+    if expected is None:
         return
-    found = sha256_of(path)
-    if found != wanted.sha256:
+    found = sha256_of(path) if wanted.sha256 else git_blob_sha1(path)
+    if found != expected:
         raise VerificationError(
-            "net.hash", name=wanted.name, host=host_of(wanted.url), expected=wanted.sha256, found=found
+            "net.hash", name=wanted.name, host=host_of(wanted.url), expected=expected, found=found
         )
 
 

@@ -31,7 +31,7 @@ def survey(target: str) -> TargetProfile:
 
 
 def weights(source: str, quantization: str, tools: Tools) -> WeightsInfo:
-    """A GGUF, a folder, a ready example, or the artefact of an earlier run (``.json``)."""
+    """A GGUF, a folder, a ready example, what a hub has, or the artefact of an earlier run (``.json``)."""
     if source.endswith(".json") and Path(source).is_file():
         from sampan.spec.codec import load
 
@@ -39,7 +39,12 @@ def weights(source: str, quantization: str, tools: Tools) -> WeightsInfo:
     from sampan.weights.resolve import resolve
 
     return resolve(
-        source, quantization=quantization, fetcher=tools.fetcher, store=tools.store, progress=tools.progress
+        source,
+        quantization=quantization,
+        fetcher=tools.fetcher,
+        store=tools.store,
+        progress=tools.progress,
+        hubs=tools.hubs,
     )
 
 

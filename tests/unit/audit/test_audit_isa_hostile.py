@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from tests.unit.audit import a64_file
-from tests.unit.audit.a64_file import NOP, RET, SDOT, cbz, flag_into
+from tests.unit.audit.a64_file import NOP, RET, SDOT, bl, cbz, flag_into
 
 from sampan.audit.audit import audit
-from sampan.audit.instructions import body
+from sampan.audit.instructions import body, layouts, words
 from sampan.spec.target import CpuFacts, OsFacts, TargetProfile
 
 X86 = TargetProfile("x", "x86_64", OsFacts("linux", "Linux"), CpuFacts("any", ("sse2",)), 4096)
@@ -58,7 +58,7 @@ def test_a_flag_behind_a_thousand_loads_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_thousand_ways_into_one_run_of_a64_code(tmp_path: Path, kylin: TargetProfile) -> None:
     words = [*[cbz(3000)] * 3000, *[NOP] * 3000, SDOT, RET]
-    assert _codes(tmp_path, _a64(words, 4), kylin) == ["isa.start", "isa.unguarded"]
+    assert _codes(tmp_path, _a64(words, 4), kylin) == ["isa.start", "isa.unguarded", "isa.limits"]
 
 
 def test_a_thousand_ways_into_one_run_of_x86_code(tmp_path: Path) -> None:
@@ -66,6 +66,7 @@ def test_a_thousand_ways_into_one_run_of_x86_code(tmp_path: Path) -> None:
     assert _codes(tmp_path, _x86(branches + b"\x90" * 9000 + VPADDD + b"\xc3", 4), X86) == [
         "isa.start",
         "isa.unguarded",
+        "isa.limits",
     ]
 
 
@@ -80,10 +81,10 @@ def test_a_thousand_tests_of_the_cpu_in_one_function(
         return real(*given)
 
     monkeypatch.setattr(body, "_reached", counted)
-    words: list[int] = []
+    code: list[int] = []
     for _ in range(1900):
-        words += [*flag_into(0, len(words)), cbz(2), NOP]
-    assert _codes(tmp_path, _a64([*words, SDOT, RET], 1), kylin) == ["isa.start"]
+        code += [*flag_into(0, len(code)), cbz(2), NOP]
+    assert _codes(tmp_path, _a64([*code, SDOT, RET], 1), kylin) == ["isa.start"]
     assert 0 < len(walks) * 3800 < 8 * body._MAX_WORK
 
 
@@ -97,3 +98,33 @@ def test_a_table_of_constructors_larger_than_the_file(tmp_path: Path, kylin: Tar
     data[32:40] = struct.pack("<Q", at + len(dynamic))
     data[56:58] = struct.pack("<H", segments + 1)
     assert _codes(tmp_path, bytes(data), kylin) == ["isa.start"]
+
+
+def _chain(calls: int) -> bytes:
+    """Functions of which each calls the next, the last with an instruction that the CPU lacks."""
+    words = [word for _ in range(calls) for word in (bl(2), RET)] + [SDOT, RET]
+    return a64_file.program(words, symbols=[(f"f{number}", 2 * number, 2) for number in range(calls + 1)])
+
+
+@pytest.mark.parametrize(("calls", "codes"), [(12, ["isa.start"]), (13, ["isa.unguarded", "isa.limits"])])
+def test_calls_too_deep_to_be_followed_are_said(
+    tmp_path: Path, kylin: TargetProfile, calls: int, codes: list[str]
+) -> None:
+    assert _codes(tmp_path, _chain(calls), kylin) == codes
+
+
+def test_a_table_too_large_to_be_taken_whole_is_said(
+    tmp_path: Path, kylin: TargetProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layouts, "MAX_ROWS", 3)
+    assert _codes(tmp_path, _chain(2), kylin) == ["isa.start", "isa.limits"]
+
+
+def test_finds_in_too_many_functions_are_counted_all_the_same(
+    tmp_path: Path, kylin: TargetProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "_MAX_FOUND", 2)
+    path = tmp_path / "program"
+    path.write_bytes(_a64([SDOT, RET], 5))
+    found = {finding.code: dict(finding.values)["features"] for finding in audit([path], kylin).findings}
+    assert found == {"isa.start": "asimddp ×1", "isa.unguarded": "asimddp ×4"}

@@ -17,7 +17,7 @@ _SHOWN = 8
 
 
 def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:  # noqa: ARG001
-    """``isa.start``, ``isa.unguarded``, ``isa.guarded``; ``isa.variant`` for the bundle's own engine."""
+    """``isa.start``, ``isa.unguarded``, ``isa.guarded``, ``isa.limits``; ``isa.variant`` for a bundle's engine."""
     code = world.files[path].code
     if code is None:
         return
@@ -39,6 +39,9 @@ def judge(path: str, world: World, closure: Closure) -> Iterator[Finding]:  # no
     ):
         if uses:
             yield Finding(code_name, level, world.name(path), _values(uses, world.profile.cpu.model, chooser))
+
+    if missing and code.limits:
+        yield Finding("isa.limits", "info", world.name(path), (("limits", ", ".join(code.limits)),))
 
 
 def _licence(inside: str | None) -> frozenset[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sampan.audit.instructions.arrays import collected, first_of_each
 from sampan.audit.instructions.binary import Binary
 from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.words import pieces
@@ -26,18 +27,18 @@ def find(binary: Binary, targets: Array) -> tuple[Array, Array]:
                 to.append(leads[keep])
     found = np.concatenate(at) if at else np.empty(0, np.int64)
     leads = np.concatenate(to) if to else found
-    _, first = np.unique(found, return_index=True)  # pieces overlap
-    return found[first], leads[first]
+    found, first = first_of_each(found)  # pieces overlap
+    return found, leads[first]
 
 
 def calls(binary: Binary) -> Array:
     """The distinct targets of all calls."""
-    found = []
-    for span in binary.code:
-        for address, words, _, _ in pieces(binary, span):
-            places = np.flatnonzero(words & np.uint32(0xFC000000) == 0x94000000)
-            found.append(np.unique(_signed(words[places], 26) * 4 + places * 4 + address))
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+    return collected(_called(words, address) for span in binary.code for address, words, _, _ in pieces(binary, span))
+
+
+def _called(words: np.typing.NDArray[np.uint32], address: int) -> Array:
+    places = np.flatnonzero(words & np.uint32(0xFC000000) == 0x94000000)
+    return _signed(words[places], 26) * 4 + places * 4 + address
 
 
 def _branches(words: np.typing.NDArray[np.uint32], address: int) -> tuple[Array, Array]:

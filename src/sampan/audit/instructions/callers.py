@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from sampan.audit.instructions.arrays import distinct
 from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.reach import Code
 
@@ -75,7 +76,7 @@ def _open(code: Code) -> frozenset[int]:
         table["value"][(table["index"] != 0) & (table["info"] >> 4 != 0)].astype(np.int64)
         for table in (symbols.table for symbols in code.binary.symbols[:1])
     ]
-    addresses = np.unique(np.concatenate((pointed, *exported)))
+    addresses = distinct(np.concatenate((pointed, *exported)))
     at = np.searchsorted(code.functions.starts, addresses)
     at = at[at < len(code.functions.starts)]
     there = code.functions.starts[at]

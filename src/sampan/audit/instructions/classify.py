@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sampan.audit.instructions import callers, reach
 from sampan.audit.instructions.body import Body
 from sampan.audit.instructions.callers import SiteFinder
 from sampan.audit.instructions.facts import GUARDED, START, UNGUARDED, Use
+from sampan.audit.instructions.layouts import MAX_ROWS
 from sampan.audit.instructions.reach import Code
 
 TEST = "test of the CPU"
 _NO_BODY = Body((), frozenset(), ())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Find:
     """Instructions of one kind in one function: the first one's address, and how many. ``harmless``: why they never
     run without the feature."""
@@ -43,12 +44,16 @@ class Finder:
 
 
 class Classifier:
-    """One file. ``hits``: the finds by the index of their function."""
+    """One file. ``hits``: the finds by the index of their function; ``more``: those of functions that were too many
+    to be told apart."""
 
-    def __init__(self, code: Code, hits: Mapping[int, Sequence[Find]], finder: Finder) -> None:
+    def __init__(
+        self, code: Code, hits: Mapping[int, Sequence[Find]], finder: Finder, more: Sequence[Find] = ()
+    ) -> None:
         self.code = code
         self.hits = hits
         self.finder = finder
+        self.more = more
         self.few = len(hits) <= code.knowledge.limits.analysed
         self.tally: dict[tuple[str, str], _Tally] = {}
 
@@ -70,7 +75,16 @@ class Classifier:
                 own = excuse or (TEST if tested.issuperset(find.features) else "")
                 reached, root = self._class(find, self._body(index), own, begun.get(index, ()))
                 self._count(reached, find, root)
+        for find in self.more:
+            self._count(UNGUARDED, find, "")
         return tuple(self._use(*key, one) for key, one in sorted(self.tally.items()))
+
+    def limits(self) -> tuple[str, ...]:
+        """Those that ``uses`` has reached, with their numbers."""
+        known = asdict(self.code.knowledge.limits)
+        reached = self.code.reached | ({"analysed"} if not self.few else set())
+        said = [f"{name} {known[name]}" for name in known if name in reached]
+        return (*said, f"tables {MAX_ROWS}") if self.code.binary.cut else tuple(said)
 
     def _body(self, index: int) -> Body:
         """The function as entered at its first instruction; empty where there are too many to read."""
@@ -104,6 +118,7 @@ class Classifier:
         named = {index: knowledge.variant(functions.name(functions.range(index)[0])) for index in indices}
         rest = [index for index in indices if not named[index]]
         if len(rest) > knowledge.limits.callers:
+            self.code.reached.add("callers")
             return named
         return {**named, **callers.wrapped(self.code, rest, self.finder.sites)}
 

@@ -27,7 +27,9 @@ class Use:
 
 @dataclass(frozen=True)
 class CodeFacts:
-    """Every feature that a file's code uses, by class. ``code_bytes`` is how much was looked at."""
+    """Every feature that a file's code uses, by class. ``code_bytes`` is how much was looked at; ``limits``: how far
+    code was followed, where it was not followed to its end (``data/isa/guards.toml``), as ``NAME NUMBER``."""
 
     uses: tuple[Use, ...] = ()
     code_bytes: int = 0
+    limits: tuple[str, ...] = ()

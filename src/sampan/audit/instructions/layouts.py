@@ -40,6 +40,7 @@ PROGBITS, SYMTAB, RELA, DYNSYM = 1, 2, 4, 11
 INIT_ARRAY, PREINIT_ARRAY = 14, 16  # SHT_INIT_ARRAY, SHT_PREINIT_ARRAY
 EXECUTABLE = 4  # SHF_EXECINSTR
 MAX_ADDRESS = 1 << 62
+MAX_ROWS = 1 << 22  # that are taken of any table: the largest libraries have a million functions
 
 
 @dataclass(frozen=True)

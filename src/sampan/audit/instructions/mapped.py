@@ -25,6 +25,7 @@ class Mapped:
     def __init__(self, data: mmap.mmap) -> None:
         self.data = data
         self.view = np.frombuffer(data, dtype=np.uint8)
+        self.cut = False  # whether a table was too large to be taken whole
         header = self.records(layouts.HEADER, 0, 1)
         self.entry = int(header[0][4]) if len(header) else 0
         self.names_section = int(header[0][13]) if len(header) else 0
@@ -37,9 +38,11 @@ class Mapped:
         self.loads = [s for s in self.segments if s["kind"] == layouts.PT_LOAD]
 
     def records(self, layout: np.dtype[np.void], offset: int, count: int) -> Records:
-        """As many of ``count`` records at ``offset`` as the file has."""
+        """As many of ``count`` records at ``offset`` as the file has and memory is meant for."""
         room = (len(self.data) - offset) // layout.itemsize
         count = max(0, min(count, room)) if 0 <= offset <= len(self.data) else 0
+        if count > layouts.MAX_ROWS:
+            self.cut, count = True, layouts.MAX_ROWS
         return np.frombuffer(self.data, dtype=layout, count=count, offset=offset if count else 0)
 
     def close(self) -> None:
@@ -132,6 +135,11 @@ class Mapped:
         """The run of code that ``address`` is in."""
         index = bisect_right(self._code_starts, address) - 1
         return self.code[index] if index >= 0 and address < self.code[index].end else None
+
+    def code_end(self, address: int) -> int:
+        """Where the run of code ends that ``address`` is in, or the last one before it."""
+        index = bisect_right(self._code_starts, address) - 1
+        return self.code[index].end if index >= 0 else address
 
     def in_code(self, addresses: Array) -> npt.NDArray[np.bool_]:
         """Which of them are addresses of code."""

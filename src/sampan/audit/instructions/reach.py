@@ -29,6 +29,7 @@ class Code:
     knowledge: Knowledge
     bodies: dict[int, Body] = field(default_factory=dict)
     blocks: int = 0  # that were read so far
+    reached: set[str] = field(default_factory=set)  # the names of limits
 
     def body(self, start: int) -> Body:
         """The function that is entered at ``start``; kept, since many things ask."""
@@ -37,8 +38,10 @@ class Code:
             bounds = self.functions.range(index) if index >= 0 else (start, start)
             limits = self.knowledge.limits
             limit = min(limits.blocks, limits.total - self.blocks)
-            self.bodies[start] = body.read(start, bounds, self.flow, self.ends, limit)
-            self.blocks += len(self.bodies[start].blocks)
+            found = self.bodies[start] = body.read(start, bounds, self.flow, self.ends, limit)
+            self.blocks += len(found.blocks)
+            if len(found.blocks) >= limit:
+                self.reached.add("blocks" if limit == limits.blocks else "total")
         return self.bodies[start]
 
     def ends(self, target: int) -> bool:
@@ -105,7 +108,13 @@ def started(code: Code, from_roots: dict[int, str]) -> dict[int, str]:
         if address in found or not code.binary.span_at(address):
             continue
         found[address] = name
+        calls = [
+            (code.resolve(target), name, depth + 1) for target, guarded in code.body(address).calls if not guarded
+        ]
         if depth < limits.depth:
-            calls = code.body(address).calls
-            todo += ((code.resolve(target), name, depth + 1) for target, guarded in calls if not guarded)
+            todo += calls
+        elif any(target not in found and code.binary.span_at(target) for target, _, _ in calls):
+            code.reached.add("depth")
+    if todo:
+        code.reached.add("functions")
     return found

@@ -22,11 +22,12 @@ Words: TypeAlias = npt.NDArray[np.uint32]
 Numbers: TypeAlias = npt.NDArray[np.uint8]
 
 PIECE = 1 << 16  # words
+_MAX_FOUND = 1 << 18
 _NEAR = 8  # words on each side
 _FORGIVEN = 3  # strangers among the neighbours, within unwound code
 
 
-@dataclass
+@dataclass(slots=True)
 class Found:
     """How often a function uses a group of instructions, and where first."""
 
@@ -36,9 +37,10 @@ class Found:
 
 @dataclass
 class Hits:
-    """By (function's index, group's number)."""
+    """By (function's index, group's number). ``more``: by the group's number alone, where there are too many."""
 
     found: dict[tuple[int, int], Found] = field(default_factory=dict)
+    more: dict[int, Found] = field(default_factory=dict)
     code_bytes: int = 0
 
 
@@ -119,8 +121,10 @@ def _collect(hits: Hits, functions: Functions, addresses: Array, numbers: Number
         where = key >> 8, key & 255
         if where in hits.found:
             hits.found[where].count += count
-        else:
+        elif len(hits.found) < _MAX_FOUND:
             hits.found[where] = Found(count, int(addresses[first]))
+        else:
+            hits.more.setdefault(where[1], Found(0, int(addresses[first]))).count += count
 
 
 def data_ranges(binary: Binary) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sampan.audit.instructions import a64sites, lasites, tables
 from sampan.audit.instructions.a64flow import A64Flow
@@ -14,7 +14,8 @@ from sampan.audit.instructions.imports import Imports
 from sampan.audit.instructions.knowledge import load
 from sampan.audit.instructions.laflow import LoongArchFlow
 from sampan.audit.instructions.reach import Code
-from sampan.audit.instructions.words import Hits, Scanner
+from sampan.audit.instructions.tables import Group
+from sampan.audit.instructions.words import Found, Hits, Scanner
 
 _FLOWS: dict[str, type[A64Flow] | type[LoongArchFlow]] = {"aarch64": A64Flow, "loongarch64": LoongArchFlow}
 _SITES = {"aarch64": a64sites, "loongarch64": lasites}
@@ -39,14 +40,17 @@ def read(arch: str, binary: Binary, program: bool) -> CodeFacts:
             yield Find(address, (group.feature,), group.name if group.harmless else "")
 
     finder = Finder(each, lambda targets: _SITES[arch].find(binary, targets))
-    return CodeFacts(Classifier(code, _by_function(hits, arch), finder).uses(program=program), hits.code_bytes)
+    more = [_find(groups[number - 1], one) for number, one in hits.more.items()]
+    classifier = Classifier(code, _by_function(hits, groups), finder, more)
+    return CodeFacts(classifier.uses(program=program), hits.code_bytes, classifier.limits())
 
 
-def _by_function(hits: Hits, arch: str) -> dict[int, list[Find]]:
-    groups = tables.word_table(arch).groups
+def _by_function(hits: Hits, groups: Sequence[Group]) -> dict[int, list[Find]]:
     found: dict[int, list[Find]] = {}
     for (index, number), one in hits.found.items():
-        group = groups[number - 1]
-        find = Find(one.first, (group.feature,), group.name if group.harmless else "", one.count)
-        found.setdefault(index, []).append(find)
+        found.setdefault(index, []).append(_find(groups[number - 1], one))
     return found
+
+
+def _find(group: Group, one: Found) -> Find:
+    return Find(one.first, (group.feature,), group.name if group.harmless else "", one.count)

@@ -25,4 +25,5 @@ def read(binary: Binary, program: bool) -> CodeFacts:
     finder = Finder(
         lambda low, high: x86.each(binary, functions, low, high), lambda targets: x86sites.find(binary, targets)
     )
-    return CodeFacts(Classifier(code, hits, finder).uses(program=program), size)
+    classifier = Classifier(code, hits, finder)
+    return CodeFacts(classifier.uses(program=program), size, classifier.limits())

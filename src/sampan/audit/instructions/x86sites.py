@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sampan.audit.instructions.arrays import first_of_each
 from sampan.audit.instructions.binary import Binary
 from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.x86 import PIECE
@@ -30,7 +31,7 @@ def find(binary: Binary, targets: Array) -> tuple[Array, Array]:
                 keep = wanted[row] == leads
                 at.append(addresses[keep])
                 to.append(leads[keep])
-    found, first = np.unique(np.concatenate(at), return_index=True)
+    found, first = first_of_each(np.concatenate(at))
     return found, np.concatenate(to)[first]
 
 

@@ -14,6 +14,7 @@ from sampan.survey import cpuinfo, elf
 from sampan.survey.data import table
 from sampan.survey.files import read_bytes, read_text
 
+PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)  # bytes; what Linux kernels are built for
 AT_PAGESZ, AT_HWCAP, AT_HWCAP2 = 6, 16, 26  # include/uapi/linux/auxvec.h
 
 

@@ -24,10 +24,14 @@ class Fields:
         raw = self.raw(key)
         return decoded(raw) if raw else None
 
-    def number(self, key: str, unit: int = 1) -> int | None:
-        """The first value times ``unit``; None for ``none``. Raises ValueError."""
+    def number(self, key: str, unit: int = 1, *, least: int = 0) -> int | None:
+        """The first value times ``unit``; None for ``none``. Raises ValueError, also for less than ``least``."""
         raw = self.raw(key)
-        return int(raw) * unit if raw and raw != "none" else None
+        if not raw or raw == "none":
+            return None
+        if int(raw) < least:
+            raise ValueError(f"{key}={raw}")
+        return int(raw) * unit
 
 
 def decoded(value: str) -> str:

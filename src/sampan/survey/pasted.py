@@ -7,6 +7,7 @@ import re
 from sampan.errors import BadInputError
 from sampan.spec.target import LibcFacts, LimitsFacts, OsFacts, SecurityFacts, Source, TargetProfile
 from sampan.survey import block, pasted_parts, probe
+from sampan.survey.features import PAGE_SIZES
 from sampan.survey.fields import Fields, decoded
 from sampan.survey.pasted_cpu import architecture, cpu_facts
 
@@ -34,8 +35,8 @@ def _profile(fields: Fields, name: str, where: str) -> TargetProfile:
     arch = architecture(fields.raw("ab") or "", where)
     proxies = fields.raw("px")
     page = fields.number("pg")
-    if page is None:
-        raise BadInputError("survey.block-field", path=where, detail="pg")
+    if page not in PAGE_SIZES:
+        raise BadInputError("survey.block-field", path=where, detail=f"pg={page}")
     return TargetProfile(
         name=name,
         arch=arch,
@@ -61,7 +62,7 @@ def _profile(fields: Fields, name: str, where: str) -> TargetProfile:
         devices=pasted_parts.devices(fields.all("v")),
         kernel_arch=fields.text("m"),
         swap_bytes=fields.number("sw", 1024),
-        limits=LimitsFacts(fields.number("lm"), fields.number("ln"), fields.number("lp")),
+        limits=LimitsFacts(*(fields.number(key, least=-1) for key in ("lm", "ln", "lp"))),
         disks=pasted_parts.disks(fields.all("d")),
         security=SecurityFacts(fields.text("se"), fields.text("aa"), fields.text("ky"), fields.text("fa")),
         tar=fields.text("ta"),

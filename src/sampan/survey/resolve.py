@@ -10,11 +10,11 @@ from sampan.errors import BadInputError, UsageError
 from sampan.spec import arch, codec
 from sampan.spec.target import TargetProfile
 from sampan.survey import known
+from sampan.survey.features import PAGE_SIZES
 from sampan.survey.machine import survey_this
 
 THIS = "this"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)  # bytes; what Linux kernels are built for
 
 
 def resolve(target: str) -> TargetProfile:
@@ -37,8 +37,8 @@ def load_file(path: Path) -> TargetProfile:
     if not _NAME.fullmatch(profile.name):
         detail = f"name “{profile.name}”: [a-z0-9][a-z0-9._-]*"
         raise BadInputError("artefact.fields", path=str(path), detail=detail)
-    if profile.page_size not in _PAGE_SIZES:
-        detail = f"page_size {profile.page_size}: {', '.join(map(str, _PAGE_SIZES))}"
+    if profile.page_size not in PAGE_SIZES:
+        detail = f"page_size {profile.page_size}: {', '.join(map(str, PAGE_SIZES))}"
         raise BadInputError("artefact.fields", path=str(path), detail=detail)
     return profile
 

@@ -85,3 +85,11 @@ def test_a_profile_of_an_earlier_release_is_still_read() -> None:
     text += '"cpu":{"model":"m"},"page_size":4096}'
     profile = codec.from_json(TargetProfile, text, where="-")
     assert (profile.limits, profile.disks, profile.user) == (LimitsFacts(), (), None)
+
+
+@pytest.mark.parametrize("field", ["pg=4097", "pg=0", "mt=-1", "co=-2", "ml=-5", "lm=-2", "mt=1e9", "so=x"])
+def test_numbers_without_sense(field: str) -> None:
+    body = f"ab=0201b700;{field};" if field.startswith("pg") else f"ab=0201b700;pg=4096;{field};"
+    with pytest.raises(BadInputError) as caught:
+        pasted.profile(make_block(body), name="far", where="-")
+    assert caught.value.key == "survey.block-field"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sampan.doctor import knowledge
+from sampan.doctor import knowledge, literals
 from sampan.doctor.scan import Scanner
 
 FAILURES = tuple(text for case in knowledge.cases().values() for text in case.yes)
@@ -57,21 +57,54 @@ def chinese(chance: random.Random) -> Iterator[str]:
         yield f"2026-11-30 12:00:00 信息 {''.join(chance.choices(words, k=14))}：{chance.randrange(10**6)}"
 
 
+def words(chance: random.Random) -> Iterator[str]:
+    """Made to slow us down: nothing but the words that the scanner looks for."""
+    while True:
+        yield " ".join(chance.choices(NEEDED, k=20)) + f" {chance.random()}"
+
+
+def alike(chance: random.Random) -> Iterator[str]:
+    """Short lines that differ in their digits only, and digits decide."""
+    while True:
+        yield f"exited with code {chance.randrange(10_000)}"
+
+
+def painted(chance: random.Random) -> Iterator[str]:
+    """A terminal's recording: colours around every word."""
+    lines = server(chance)
+    while True:
+        yield "\x1b[32m \x1b[0m".join(next(lines).split(" "))
+
+
+def oneline(chance: random.Random) -> Iterator[str]:
+    """All on one line: ``made`` takes its line ends away."""
+    yield from server(chance)
+
+
+NEEDED = sorted({word for case in knowledge.cases().values() for each in case.match for word in literals.words(each)})
 KINDS: dict[str, Callable[[random.Random], Iterator[str]]] = {
     "server": server,
     "failing": failing,
     "chinese": chinese,
+    "painted": painted,
+    "oneline": oneline,
+    "alike": alike,
     "prose": prose,
+    "words": words,
+    "rubbish": server,
 }
 
 
 def made(kind: str, size: int) -> bytes:
     """So many bytes of one kind of log, the same in every run."""
+    if kind == "rubbish":
+        return random.Random(7).randbytes(size)  # noqa: S311
     lines = KINDS[kind](random.Random(7))  # noqa: S311
+    end = b" " if kind == "oneline" else b"\n"
     parts: list[bytes] = []
     length = 0
     while length < size:
-        parts.append(next(lines).encode() + b"\n")
+        parts.append(next(lines).encode() + end)
         length += len(parts[-1])
     return b"".join(parts)
 
@@ -88,7 +121,8 @@ def measure(path: Path) -> None:
     memory = f"{int(peak[1]) >> 10} MiB" if peak else "?"
     hits = sum(scanner.found.times.values())
     lines = scanner.found.lines
-    print(f"{path.name:8} {rate:6.0f} MB/s {100 / rate:6.2f} s/100 MB {memory:>9}  {hits} hits, {lines} lines")
+    left = f", {scanner.found.left_out} left out" if scanner.found.left_out else ""
+    print(f"{path.name:8} {rate:6.0f} MB/s {100 / rate:6.2f} s/100 MB {memory:>9}  {hits} hits, {lines} lines{left}")
 
 
 def main() -> None:

@@ -19,7 +19,8 @@ MACHINE_FACTS = (
     "memory_limit_mib", "cpu_quota", "systemd", "cgroup", "python", "gpu", "compute_capability", "driver",
     "selinux", "kysec", "fapolicyd", "noexec_prefix", "noexec_tmp", "prefix", "tmpdir", "unit", "unit_state",
     "unit_result", "exit_code", "exit_status", "memlock", "nofile", "nproc", "port", "port_owner", "health",
-    "health_by_proxy", "proxy", "oom_kills", "throttled_percent", "disk_free_mib", "restarts", "clock_year", "here",
+    "health_by_proxy", "proxy", "oom_kills", "throttled_percent", "disk_free_mib", "restarts", "last_words",
+    "clock_year", "here",
 )  # fmt: skip
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
 _LIMITS = {"Max locked memory": "memlock", "Max open files": "nofile", "Max processes": "nproc"}
+_LAST = 2  # lines
+_BOOTED = re.compile(r"\[ {0,8}(\d{1,12}\.\d{1,9})\]")
 _EXEC_CONTROL = re.compile(r"(?i)exec control\s*[:：]\s*(\w+)")
 _SELINUX = {"1": "enforcing", "0": "permissive", "": "absent"}
 
@@ -17,6 +20,19 @@ def properties(output: str) -> dict[str, str]:
     """``systemctl show``: one ``Key=value`` a line."""
     pairs = (line.partition("=") for line in output.splitlines() if "=" in line)
     return {key: value.strip() for key, _, value in pairs}
+
+
+def last_words(journal: str) -> str:
+    """What the program itself printed last, of ``DATE HOST PROGRAM[PID]: TEXT`` lines; systemd's own are left out."""
+    lines = (line.split(" ", 2)[-1].partition(": ") for line in journal.splitlines())
+    said = [text.strip() for who, _, text in lines if text.strip() and not who.startswith("systemd")]
+    return " / ".join(line[:200] for line in said[-_LAST:])
+
+
+def booted(line: str) -> float:
+    """Seconds after boot of a line of the kernel's log, ``[ 12.345678] …``; infinite where it does not say."""
+    match = _BOOTED.match(line)
+    return float(match[1]) if match else math.inf
 
 
 def limits(text: str) -> dict[str, object]:
@@ -49,7 +65,7 @@ def mandatory(read: Read, run: Run) -> dict[str, object]:
 
 
 def cgroups(read: Read, group: str) -> dict[str, object]:
-    """OOM kills and throttling that the service's cgroup counted; cgroup v2 first, then v1."""
+    """OOM kills, quota and throttling that the service's cgroup counted; cgroup v2 first, then v1."""
     if not group.strip("/"):
         return {}
     memory = _numbers(read(f"/sys/fs/cgroup{group}/memory.events")) or _numbers(
@@ -60,7 +76,18 @@ def cgroups(read: Read, group: str) -> dict[str, object]:
     return {
         "oom_kills": memory.get("oom_kill"),
         "throttled_percent": cpu.get("nr_throttled", 0) * 100 // periods if periods else None,
+        "cpu_quota": _quota(read, group),
     }
+
+
+def _quota(read: Read, group: str) -> str | None:
+    """CPUs that the service's own group may use; None where it has no quota."""
+    both = read(f"/sys/fs/cgroup{group}/cpu.max").split() or [
+        read(f"/sys/fs/cgroup/cpu{group}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")
+    ]
+    if len(both) != 2 or not all(each.isdecimal() for each in both) or int(both[1]) == 0:
+        return None
+    return f"{int(both[0]) / int(both[1]):g}"
 
 
 def _numbers(text: str) -> dict[str, int]:

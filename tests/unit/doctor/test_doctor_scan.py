@@ -211,8 +211,14 @@ def test_cgroups_of_version_1_are_read() -> None:
     files = {
         "/sys/fs/cgroup/memory/svc/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n",
         "/sys/fs/cgroup/cpu/svc/cpu.stat": "nr_periods 10\nnr_throttled 1\nthrottled_time 9\n",
+        "/sys/fs/cgroup/cpu/svc/cpu.cfs_quota_us": "150000\n",
+        "/sys/fs/cgroup/cpu/svc/cpu.cfs_period_us": "100000\n",
     }
-    assert seen.cgroups(lambda path: files.get(path, ""), "/svc") == {"oom_kills": 5, "throttled_percent": 10}
+    assert seen.cgroups(lambda path: files.get(path, ""), "/svc") == {
+        "oom_kills": 5,
+        "throttled_percent": 10,
+        "cpu_quota": "1.5",
+    }
 
 
 def command(*words: str, stdin: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:
@@ -308,3 +314,28 @@ def test_rubbish_is_read_fast_and_a_failure_after_it_is_found(text: bytes) -> No
     )
     assert time.process_time() - started < 1
     assert [hit.code for hit in found.hits] == ["page.jemalloc"]
+
+
+@pytest.mark.parametrize(("restarts", "codes"), [("0", set()), ("2", {"memory.oom-kill"})])
+def test_what_happened_before_a_steady_service_began_is_history(
+    tmp_path: Path, restarts: str, codes: set[str]
+) -> None:
+    found = looked(
+        tmp_path,
+        lambda *_: "ready",
+        {},
+        systemctl=f"ActiveState=active\nNRestarts={restarts}\nInactiveExitTimestampMonotonic=900000000\n",
+        journalctl="",
+        dmesg="[  812.5] Out of memory: Killed process 7 (llama-server) total-vm:9kB, anon-rss:2097152kB\n",
+    )
+    result = diagnose.diagnose(found.texts, found.facts)
+    assert {one.code for one in result.known} == codes
+
+
+def test_the_last_words_of_a_program_are_its_own() -> None:
+    text = (
+        "2026-11-30T12:00:01+0800 k1 sampan[77]: loading: a model\n"
+        "2026-11-30T12:00:02+0800 k1 sampan[77]: told to fail\n" + JOURNAL + "-- No entries --\n"
+    )
+    assert seen.last_words(text) == "loading: a model / told to fail"
+    assert seen.last_words("") == ""

@@ -7,57 +7,18 @@ names; nothing is ever written to known_hosts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from sampan.errors import BadInputError, MissingToolError, NetworkError, SampanError, UsageError, VerificationError
+from sampan.edge.ssh_address import SCHEME, Address, SshSettings, parse
+from sampan.edge.ssh_errors import explained
+from sampan.errors import MissingToolError, NetworkError
+
+__all__ = ["SCHEME", "Address", "SshSettings", "parse", "run_script"]
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHKey
-
-SCHEME = "ssh://"
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where to log in. ``user`` None: as ssh itself would choose."""
-
-    host: str
-    port: int
-    user: str | None = None
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.user}@{host}:{self.port}" if self.user else f"{host}:{self.port}"
-
-
-@dataclass(frozen=True)
-class SshSettings:
-    """How to log in. ``accept``: a fingerprint ``SHA256:…`` that is trusted beside ``known_hosts``. Seconds."""
-
-    jump: Address | None = None
-    identities: tuple[Path, ...] = ()
-    accept: str | None = None
-    known_hosts: tuple[Path, ...] = (Path("~/.ssh/known_hosts"), Path("/etc/ssh/ssh_known_hosts"))
-    connect_seconds: float = 15.0
-    run_seconds: float = 120.0
-
-
-def parse(text: str) -> Address:
-    """``ssh://user@host:port/`` or the same without the scheme. Raises UsageError ``ssh.address``."""
-    try:
-        parts = urlsplit(text if text.startswith(SCHEME) else SCHEME + text)
-        port = parts.port or 22
-    except ValueError as error:
-        raise UsageError("ssh.address", address=text) from error
-    odd = parts.password or parts.query or parts.fragment or parts.path not in {"", "/"}
-    if odd or not parts.hostname or parts.hostname.startswith("-"):
-        raise UsageError("ssh.address", address=text)
-    return Address(parts.hostname, port, parts.username)
 
 
 def run_script(address: Address, script: str, settings: SshSettings) -> str:
@@ -141,32 +102,8 @@ async def _connect(
             settings.connect_seconds,
         )
     except (OSError, ValueError, asyncssh.Error, asyncio.TimeoutError) as error:
-        raise _explained(error, address, settings, offered, files) from error
+        raise explained(error, address, settings, offered, files) from error
 
 
 def _known_hosts(settings: SshSettings) -> list[str]:
     return [str(path.expanduser()) for path in settings.known_hosts if path.expanduser().is_file()]
-
-
-def _explained(
-    error: Exception, address: Address, settings: SshSettings, offered: Sequence[str], files: list[str]
-) -> SampanError:
-    """Our error for asyncssh's."""
-    import asyncssh  # noqa: PLC0415
-
-    host = str(address)
-    if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        known = asyncssh.match_known_hosts(files, address.host, address.host, address.port)[0] if files else []
-        key = "ssh.host-key-changed" if known else "ssh.host-key-unknown"
-        return VerificationError(key, host=host, fingerprint=offered[-1] if offered else "?")
-    if isinstance(error, asyncssh.PermissionDenied):
-        return MissingToolError("ssh.denied", host=host, user=address.user or "-")
-    if isinstance(error, TimeoutError | asyncio.TimeoutError):
-        return NetworkError("ssh.slow", host=host, seconds=f"{settings.connect_seconds:g}")
-    if isinstance(error, ValueError) or (
-        isinstance(error, OSError) and error.filename
-    ):  # a key, config or known_hosts
-        paths = ", ".join(map(str, settings.identities)) or "~/.ssh"
-        return BadInputError("ssh.identity", path=paths, detail=str(error))
-    key = "ssh.unreachable" if isinstance(error, OSError | asyncssh.ChannelOpenError) else "ssh.broken"
-    return NetworkError(key, host=host, detail=str(error))

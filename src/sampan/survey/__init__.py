@@ -1,1 +1,1 @@
-"""TODO"""
+"""What is that machine? Known names, this machine, a pasted block, the script that prints it, the probe."""

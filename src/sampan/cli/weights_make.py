@@ -15,14 +15,37 @@ from sampan.errors import VerificationError
 if TYPE_CHECKING:
     from sampan.flow.quantizing import Quantized
     from sampan.spec.gate import GateBounds, GateReport
+    from sampan.spec.weights import WeightsInfo
 
 Texts = Annotated[Path | None, typer.Option("--texts", help=i18n.text("gate.opt.texts"), metavar="FILE")]
+ImportOut = Annotated[Path | None, typer.Option("--out", "-o", help=i18n.text("import.opt.out"), file_okay=False)]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help=i18n.text("gate.opt.out"), file_okay=False)]
 
 
 def register(group: typer.Typer) -> None:
     """Add the verbs."""
+    import_.__name__ = "import"  # the verb's name, which Python keeps for itself
+    options.add_to("weights", group, import_)
     options.add_to("weights", group, quantize)
+
+
+def import_(
+    source: str = typer.Argument(..., help=i18n.text("import.opt.folder"), metavar="FOLDER"),
+    kind: str = typer.Option("original", "--type", help=i18n.text("import.opt.type"), metavar="T"),
+    torch: str = typer.Option("", "--torch", help=i18n.text("import.opt.torch"), metavar="REQUIREMENT"),
+    out: ImportOut = None,
+    json: options.Json = False,
+) -> None:
+    """A folder as one unquantized GGUF, with its golden set."""
+    from sampan.cli import weights_lines
+    from sampan.flow.converter_env import TORCH
+    from sampan.flow.importing import import_model
+    from sampan.flow.tools import workshop_tools
+
+    info = import_model(source, kind.lower(), workshop_tools(output.progress()), torch=torch or TORCH)
+    if out is not None:
+        info = _take_out(info, out)
+    output.print_value(info, lambda: output.facts_table(info.name, weights_lines.rows(info)))
 
 
 def quantize(
@@ -84,12 +107,22 @@ def _write(made: Quantized, out: Path, *, all_files: bool) -> None:
     write_atomically(out / "gate.md", gate_lines.markdown(made.report).encode())
     write_atomically(out / "gate.svg", svg(made.report).encode())
     for row in made.report.rows:
-        if all_files or row.quantization == made.report.chosen:
+        if all_files and row.quantization != made.report.chosen:
             copy_atomically(Path(row.path), out / Path(row.path).name)
     if made.chosen is not None:
-        golden = out / "golden.json" if made.chosen.golden_path else None
-        if golden is not None:
-            copy_atomically(Path(made.chosen.golden_path or ""), golden)
-        path = out / Path(made.chosen.path).name
-        here = replace(made.chosen, path=str(path.absolute()), golden_path=str(golden.absolute()) if golden else None)
-        write_atomically(out / "weights.json", to_json(here).encode())
+        _take_out(made.chosen, out)
+
+
+def _take_out(info: WeightsInfo, out: Path) -> WeightsInfo:
+    """Copy the file and its golden set into ``out``, with the artefact that names them there."""
+    from sampan.edge.files import copy_atomically, write_atomically
+    from sampan.spec.codec import to_json
+
+    path = (out / info.file_name).absolute()
+    copy_atomically(Path(info.path), path)
+    golden = (out / "golden.json").absolute() if info.golden_path else None
+    if golden is not None and info.golden_path is not None:
+        copy_atomically(Path(info.golden_path), golden)
+    here = replace(info, path=str(path), golden_path=str(golden) if golden else None)
+    write_atomically(out / "weights.json", to_json(here).encode())
+    return here

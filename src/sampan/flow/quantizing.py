@@ -35,10 +35,10 @@ class Quantized:
 
 def base_of(source: str, tools: Tools, *, from_quantized: bool = False) -> Base:
     """The unquantized model. Raises UsageError ``gate.quantized`` for a quantized file without permission."""
-    from sampan.flow.importing import import_model
+    from sampan.flow.importing import ORIGINAL, import_model
     from sampan.weights.quantizer import UNQUANTIZED
 
-    info = import_model(source, "f32", tools)
+    info = import_model(source, ORIGINAL, tools)
     if info.quantization in UNQUANTIZED:
         return Base(info, original=True)
     if not from_quantized:
@@ -56,9 +56,12 @@ def make(base: Base, kind: str, tools: Tools) -> WeightsInfo:
 
 
 def only(source: str, kind: str, tools: Tools) -> WeightsInfo:
-    """One type with its golden set, measured only as far as its golden texts."""
+    """One type with its golden set, not measured. Raises UsageError ``gate.type`` for a type that nobody knows."""
+    from sampan.weights.gate.facts import parse_types
+
+    (wanted, *_) = parse_types(kind)
     base = base_of(source, tools)
-    return _finished(base, make(base, kind, tools), None, tools)
+    return _finished(base, make(base, wanted, tools), None, tools)
 
 
 def quantize(

@@ -31,21 +31,20 @@ def survey(target: str) -> TargetProfile:
 
 
 def weights(source: str, quantization: str, tools: Tools) -> WeightsInfo:
-    """A GGUF, a folder, a ready example, what a hub has, or the artefact of an earlier run (``.json``)."""
+    """A GGUF, a folder, a ready example, what a hub has, or the artefact of an earlier run (``.json``).
+
+    ``quantization``: auto, or any type that ``weights quantize`` makes.
+    """
+    from sampan.flow import importing, quantizing
+
     if source.endswith(".json") and Path(source).is_file():
         from sampan.spec.codec import load
 
         return load(WeightsInfo, Path(source))
-    from sampan.weights.resolve import resolve
-
-    return resolve(
-        source,
-        quantization=quantization,
-        fetcher=tools.fetcher,
-        store=tools.store,
-        progress=tools.progress,
-        hubs=tools.hubs,
-    )
+    wanted = quantization.lower()
+    if wanted in ("auto", "f32", "f16", "q8_0"):
+        return importing.opened(source, wanted, importing.ORIGINAL if wanted == "auto" else wanted, tools)
+    return quantizing.only(source, quantization, tools)
 
 
 def plan(info: WeightsInfo, profile: TargetProfile, options: Mapping[str, object]) -> Plan:

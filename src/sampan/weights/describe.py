@@ -112,13 +112,20 @@ class _Facts:
     def pooling(self) -> str | None:
         """How token states become one vector.
 
-        An encoder that does not say gets ``mean``: so does sentence-transformers with such a model. A decoder that
-        does not say is a chat model: None.
+        One with a classifier's head is a reranker. An encoder that does not say gets ``mean``: so does
+        sentence-transformers with such a model. A decoder that does not say is a chat model: None.
         """
         value = self._header.fields.get(f"{self._prefix}.pooling_type")
         if type(value) is int and value in set(PoolingType):
             return PoolingType(value).name.lower()
+        if self._has_classifier():
+            return "rank"
         return "mean" if self._prefix in ENCODERS else None
+
+    def _has_classifier(self) -> bool:
+        """A head that scores: llama.cpp's converter writes one without a pooling type."""
+        names = {tensor.name for tensor in self._header.tensors}
+        return "cls.output.weight" in names or f"{self._prefix}.classifier.output_labels" in self._header.fields
 
 
 def _task(pooling: str | None) -> str:

@@ -1,0 +1,105 @@
+"""llama.cpp's converter with all that it imports, in a Python environment of its own in the store."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sampan import i18n
+from sampan.errors import FilesystemError, MissingToolError
+from sampan.flow.tools import Tools
+
+if TYPE_CHECKING:
+    from sampan.weights.converter.run import Converter
+
+# The CPU build: 0.2 GB where the one that an index gives by default brings 5 GB of CUDA libraries.
+TORCH = "torch==2.13.0+cpu"
+_ROOM = 2 << 30  # bytes
+_KEPT = ("convert_hf_to_gguf.py", "conversion", "gguf-py", "LICENSE")
+
+
+def converter(tools: Tools, torch: str = TORCH) -> Converter:
+    """Ready to run. Made once; needs the user's package index then.
+
+    ``torch``: what pip is asked for. Raises MissingToolError ``import.venv`` or ``import.torch``, FilesystemError,
+    NetworkError.
+    """
+    from sampan.weights.converter.run import Converter
+
+    data = resources.files("sampan") / "data" / "converter"
+    answers = tools.store.get_or_make("converter-script", _script_key(), _write_script)
+    lock = (data / "requirements.txt").read_text(encoding="utf-8")
+    python = _environment(lock, torch, tools)
+    return Converter(python, _source(tools), answers / "answers.py", tools.runner)
+
+
+def _script_key() -> dict[str, object]:
+    return {"answers": hashlib.sha256(_script()).hexdigest()}
+
+
+def _script() -> bytes:
+    return (resources.files("sampan") / "data" / "converter" / "answers.py").read_bytes()
+
+
+def _write_script(folder: Path) -> None:
+    (folder / "answers.py").write_bytes(_script())
+
+
+def _environment(lock: str, torch: str, tools: Tools) -> Path:
+    """The environment's Python: everything by hash but PyTorch, whose builds differ from index to index."""
+
+    def make(folder: Path) -> None:
+        _require_room(folder)
+        venv, requirements = folder / "venv", folder / "requirements.txt"
+        requirements.write_text(lock, encoding="utf-8")
+        done = tools.runner.run([sys.executable, "-m", "venv", str(venv)])
+        if done.returncode != 0:
+            raise MissingToolError("import.venv", detail=_last(done.output))
+        pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]
+        with tools.progress.task(i18n.text("import.step.environment")):
+            done = tools.runner.run([*pip, torch])
+            if done.returncode != 0:
+                raise MissingToolError("import.torch", torch=torch, detail=_last(done.output))
+            done = tools.runner.run([*pip, "--require-hashes", "--requirement", str(requirements)])
+            if done.returncode != 0:
+                raise MissingToolError("import.packages", detail=_last(done.output))
+        shutil.rmtree(venv / "bin" / "__pycache__", ignore_errors=True)
+
+    version = platform.python_version()
+    key: dict[str, object] = {"recipe": 1, "lock": hashlib.sha256(lock.encode()).hexdigest(), "torch": torch}
+    key |= {"python": version, "base": sys.base_prefix, "machine": platform.machine()}
+    return tools.store.get_or_make("converter", key, make) / "venv" / "bin" / "python"
+
+
+def _source(tools: Tools) -> Path:
+    """The converter of the pinned source, and only it."""
+    from sampan.build import source
+    from sampan.build.pins import engine_pin
+
+    pin = engine_pin()
+
+    def make(folder: Path) -> None:
+        archive = tools.fetcher.pypi(pin.requirement, file_name=pin.file_name, sha256=pin.sha256)
+        source.unpack(archive, pin, folder / "all")
+        for name in _KEPT:
+            (folder / "all" / name).rename(folder / name)
+        shutil.rmtree(folder / "all")
+
+    return tools.store.get_or_make("converter-source", {"recipe": 1, "source": pin.sha256}, make)
+
+
+def _require_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _ROOM:
+        raise FilesystemError("disk.full", path=str(folder), free_mib=free >> 20)
+
+
+def _last(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("WARNING")]
+    telling = [line for line in lines if line.startswith("ERROR")]
+    return (telling or lines or ["?"])[-1][:300]

@@ -1,0 +1,1 @@
+"""Model folders by llama.cpp's own converter, in an environment that is not ours."""

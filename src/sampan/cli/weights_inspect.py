@@ -22,8 +22,7 @@ def inspect(
     """Show the report; exit code 3 where the model is damaged or not what it seems."""
     from sampan.cli.report_lines import rows
     from sampan.flow import models
-    from sampan.flow.tools import workshop_tools
 
-    report = models.inspect(source, workshop_tools(output.progress()), hash_all=hash_all)
+    report = models.inspect(source, output.progress(), hash_all=hash_all)
     options.save(report, out)
     output.print_value(report, lambda: output.facts_table(report.name, rows(report)))

@@ -29,7 +29,7 @@ _PREFIX = re.compile(
 LONGEST = 2000  # bytes of a line that patterns see
 
 
-_BINARY = 100  # a text with one NUL in so many bytes has no other script than ASCII
+_BINARY = 1000  # a text with one NUL in so many bytes has no other script than ASCII
 _ASCII_ONLY = bytes(byte if byte < 128 else 32 for byte in range(256))
 
 

@@ -137,6 +137,16 @@ def test_numpy_2_4_needs_x86_64_v2_at_import(
     assert [dict(one.values)["features"] for one in found if one.severity == "error"] == errors
 
 
+@pytest.mark.parametrize("name", ["runtime", "openblas"])
+def test_x86_64_libraries_run_on_the_first_x86_64_cpus(parts: Parts, wheel: Unpack, name: str) -> None:
+    """glibc with its libm and hwcaps, OpenSSL, OpenBLAS: whatever they have beyond SSE2 is guarded."""
+    folder = Path(parts.runtime("x86_64").path) if name == "runtime" else wheel("numpy-2.4.0") / "numpy.libs"
+    target = TargetProfile("v1", "x86_64", OsFacts("linux", "Linux"), CpuFacts("Opteron", ("sse", "sse2")), 4096)
+    found = [one for one in audit([folder], target).findings if one.code.startswith("isa.")]
+    assert {one.severity for one in found} == {"info"}
+    assert any("avx2" in dict(one.values).get("features", "") for one in found)
+
+
 def swept(binary: Binary) -> dict[int, str]:
     """Features by address, of every word of all code: as LLVM decodes it, data or not."""
     decoder = Cs(CS_ARCH_AARCH64, CS_MODE_ARM)

@@ -116,7 +116,7 @@ def judge_hub(answer: httpx.Response, url: str, what: str) -> None:
         raise NetworkError("hub.login", **values)
     if status in (httpx.codes.NOT_FOUND, httpx.codes.GONE):
         raise NetworkError("hub.no_repository", **values)
-    raise NetworkError("hub.status", status=status, **values)
+    raise NetworkError("hub.status", status=status, host=host_of(url), what=what)
 
 
 def _listing_url(hub: str, endpoint: str, repository: str, revision: str) -> str:

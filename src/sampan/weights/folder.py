@@ -94,7 +94,7 @@ def read_folder(root: Path) -> ModelFolder:
 def _is_xlm_roberta(config: dict[str, object], path: Path) -> bool:
     names = config.get("architectures")
     name = names[0] if isinstance(names, list) and names else config.get("model_type")
-    if name in _CLASSES:
+    if isinstance(name, str) and name in _CLASSES:
         return _CLASSES[str(name)]
     raise BadInputError("weights.class", path=str(path), found=str(name), supported=", ".join(_CLASSES))
 
@@ -102,9 +102,13 @@ def _is_xlm_roberta(config: dict[str, object], path: Path) -> bool:
 def _require_supported(config: dict[str, object], path: Path) -> None:
     positions = config.get("position_embedding_type", "absolute")
     for what, value, sound in (
-        ("hidden_act", config.get("hidden_act", "gelu"), config.get("hidden_act", "gelu") in _GELU),
+        ("hidden_act", config.get("hidden_act", "gelu"), str(config.get("hidden_act", "gelu")) in _GELU),
         ("position_embedding_type", positions, positions == "absolute"),
-        ("is_decoder", config.get("is_decoder"), config.get("is_decoder") in (None, False)),
+        (
+            "is_decoder",
+            config.get("is_decoder"),
+            config.get("is_decoder") is None or config.get("is_decoder") is False,
+        ),
     ):
         if not sound:
             raise BadInputError("weights.unsupported", path=str(path), what=what, value=str(value))

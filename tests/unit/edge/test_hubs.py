@@ -19,6 +19,7 @@ from sampan.edge.pip_settings import IndexSettings
 from sampan.edge.progress import SilentProgress
 from sampan.edge.store import DiskStore
 from sampan.errors import ExitCode, NetworkError, SampanError, UsageError, VerificationError
+from sampan.spec import codec
 from sampan.spec.hub import Fetched
 from sampan.weights.fetch.fetch import fetch
 
@@ -302,6 +303,9 @@ def test_one_address(hub: Hub, store: DiskStore) -> None:
         fetched = bring(store, source)
         assert (Path(fetched.path).name, Path(fetched.path).read_bytes()) == ("m.gguf", body)
         assert (fetched.source, fetched.files[0].sha256) == (address, digest)
+        assert "s3cret" not in codec.to_json(fetched)
+    assert b"s3cret" not in b"".join(content(store.root / "hubs").values())
+    assert any("token=s3cret" in request[1] for request in hub.requests)
     hub.requests.clear()
     bring(store, f"{address}#sha256={digest}")
     assert hub.requests == []  # pinned, and there

@@ -371,6 +371,16 @@ def test_a_header_of_100_mb_that_is_there_is_not_read(tmp_path: Path, refused: R
     assert refused(root, both=False).key == "weights.safetensors"
 
 
+@pytest.mark.parametrize("key", ["hidden_act", "architectures", "is_decoder", "position_embedding_type"])
+@pytest.mark.parametrize("value", [{}, [], [[]], {"a": []}], ids=str)
+def test_a_configuration_with_values_of_another_kind(tmp_path: Path, take: Resolve, key: str, value: object) -> None:
+    root = tiny_models.bert_folder(tmp_path / "tiny")
+    config = json.loads((root / "config.json").read_text())
+    tiny_models.write_json(root / "config.json", {**config, "model_type": [], key: value})
+    with pytest.raises(BadInputError):
+        take(root)
+
+
 # --- graphs --------------------------------------------------------------------------------------------
 
 

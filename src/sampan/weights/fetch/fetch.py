@@ -47,7 +47,7 @@ def fetch(source: str, *, out: Path | None = None, hubs: Hubs, store: Store, pro
     lacking = [(file, folder / file.path) for file in files if not _is_there(file, folder, store, progress)]
     if lacking:
         _require_space(lacking, folder)
-        hubs.fetch(wanted.hub, lacking)
+        hubs.fetch(wanted.hub, [(_askable(file, wanted), path) for file, path in lacking])
     known = tuple(replace(file, sha256=sha256_of(folder / file.path, store, progress)) for file in files)
     _require_pinned(known, wanted)
     return Fetched(
@@ -71,7 +71,7 @@ def _ask(wanted: Source, hubs: Hubs, store: Store) -> _Asked:
         return _Asked(codec.load(HubListing, note), remembered=False)
     try:
         if wanted.hub == "url":
-            listing = hubs.address(wanted.name)
+            listing = _without_query(hubs.address(wanted.name), wanted)
         else:
             listing = hubs.listing(wanted.hub, wanted.name, wanted.revision)
     except NetworkError as error:
@@ -82,6 +82,16 @@ def _ask(wanted: Source, hubs: Hubs, store: Store) -> _Asked:
         note.parent.mkdir(parents=True, exist_ok=True)
         write(note, codec.to_json(listing).encode())
     return _Asked(listing, remembered=False)
+
+
+def _without_query(listing: HubListing, wanted: Source) -> HubListing:
+    """What is kept and printed holds no password."""
+    files = tuple(replace(file, url=wanted.shown) for file in listing.files)
+    return replace(listing, repository=wanted.shown, files=files)
+
+
+def _askable(file: HubFile, wanted: Source) -> HubFile:
+    return replace(file, url=wanted.name) if wanted.hub == "url" else file
 
 
 def _pinned(listing: HubListing, wanted: Source) -> HubListing:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -66,11 +67,12 @@ def _many(tree: Path, place: Path) -> None:
         "kylin-v10-phytium-d2000",
         "--json",
     ]
-    started = time.perf_counter()
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(words, env={**os.environ, "SAMPAN_CACHE": str(place / "cache")}, capture_output=True, check=False)
     spent = time.perf_counter() - started
-    cores = len(os.sched_getaffinity(0))
-    print(f"{_FILES} ELF files, {size / 1e6:.0f} MB: {spent:.1f} s on {cores} cores, {size / 1e6 / spent:.0f} MB/s")
+    after, cores = resource.getrusage(resource.RUSAGE_CHILDREN), len(os.sched_getaffinity(0))
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"{_FILES} ELF files, {size / 1e6:.0f} MB: {spent:.1f} s on {cores} cores, {cpu:.1f} s of the processor")
 
 
 if __name__ == "__main__":

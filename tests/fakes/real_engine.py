@@ -9,7 +9,12 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from gguf import GGUFReader
 
-from sampan.edge.store import default_root
+from sampan.build import flags
+from sampan.build.pins import engine_pin
+from sampan.build.toolchain import find_compiler
+from sampan.edge.store import DiskStore, default_root
+from sampan.plan.variants import all_variants, choose
+from sampan.survey.features import current
 
 _MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 _EMBEDDING_ARCHITECTURES = ("bert", "nomic-bert", "jina-bert-v2")
@@ -21,6 +26,15 @@ def executable() -> Path | None:
         return Path(os.environ["SAMPAN_TEST_ENGINE"])
     found = [path for path in _newest("llama-server") if _is_native(path)]
     return found[0] if found else None
+
+
+def best_executable() -> Path | None:
+    """Of the builds in the store that the plan would take here; None where it was not built yet."""
+    pin, here = engine_pin(), platform.machine()
+    variant = choose([each for each in all_variants() if each.arch == here], current(Path("/")))
+    key = flags.variant_key(flags.tree_key(pin, find_compiler(), pin.architecture(here)), variant)
+    made = DiskStore().find("engine", key)
+    return None if made is None else made / pin.target
 
 
 def weights(task: str) -> Path | None:

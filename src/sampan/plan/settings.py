@@ -7,6 +7,9 @@ Rules, read in the pinned llama.cpp (tools/server/server-context.cpp, src/llama-
 - A slot never takes more than ``--kv-unified-per-slot``, nor than the trained context. Without unified KV it has its
   own share of the context, rounded up to 256; with it, long inputs at once would push one another out. So only
   encoders, which keep no KV cache, share.
+- The graph of a pooled embedding is reserved for ubatch tokens rounded up to a multiple of the slots, but for ubatch
+  outputs: where the two differ the engine aborts at its start (graph_reserve; seen with ubatch 512 and 3 slots). So
+  ubatch is such a multiple.
 """
 
 from __future__ import annotations
@@ -79,12 +82,13 @@ def _encoder(weights: WeightsInfo, options: PlanOptions, machine: Machine) -> It
     lengths = _lengths(weights, options, machine)
     passes = [(each, max(each, facts["pass_tokens"])) for each in lengths] + [(lengths[-1], lengths[-1])]
     for longest, tokens in dict.fromkeys(passes):
-        size = _padded(tokens)
+        slots = options.concurrency or facts["slots"]
+        size = _shared(_padded(tokens), slots)
         yield EngineSettings(
-            context=size,
+            context=_padded(size),
             batch=size,
             ubatch=size,
-            slots=options.concurrency or facts["slots"],
+            slots=slots,
             unified_kv=True,
             threads=machine.threads,
             embedding=True,
@@ -103,11 +107,12 @@ def _decoder(weights: WeightsInfo, options: PlanOptions, machine: Machine) -> It
     for longest, count in product(_lengths(weights, options, machine), slots):
         room = longest + 1 if splits else longest
         each = _padded(room)
-        batch = min(facts["chat"]["batch"], each * count) if splits else each
+        whole = _shared(each, count)
+        batch = min(facts["chat"]["batch"], each * count) if splits else whole
         yield EngineSettings(
             context=each * count,
             batch=batch,
-            ubatch=min(facts["chat"]["ubatch"], batch) if splits else each,
+            ubatch=min(_shared(facts["chat"]["ubatch"], count), batch) if splits else whole,
             slots=count,
             unified_kv=False,
             threads=machine.threads,
@@ -158,6 +163,11 @@ def _load_mode(options: PlanOptions, machine: Machine) -> str:
 
 def _numa(machine: Machine) -> str | None:
     return "isolate" if machine.numa else None
+
+
+def _shared(tokens: int, slots: int) -> int:
+    """Rounded up to a multiple of the slots."""
+    return -(-tokens // slots) * slots
 
 
 def _padded(tokens: int) -> int:

@@ -115,6 +115,12 @@ def test_a_decoder_with_another_pooling_needs_one_pass() -> None:
     assert (chosen.longest, chosen.slot_tokens, chosen.ubatch, chosen.context) == (1000, 1000, 1024, 2048)
 
 
+def test_a_pass_is_a_multiple_of_the_slots() -> None:
+    """llama-server 0c1e570 aborts at its start with --ubatch-size 512 --parallel 3 --pooling mean."""
+    chosen = make_plan(MINILM, KUNPENG, PlanOptions(concurrency=3)).settings
+    assert (chosen.ubatch, chosen.context, chosen.longest) == (513, 768, 512)
+
+
 def test_the_heads_length_that_the_file_states_counts() -> None:
     plan = make_plan(QWEN3, KUNPENG, PlanOptions(max_tokens=1023, concurrency=1))
     assert rows_of(plan)["memory.kv"] == 2 * 6 * 8 * 128 * 1024 * 2
@@ -385,6 +391,8 @@ def test_every_plan_keeps_its_promises(weights: WeightsInfo, target: TargetProfi
     assert chosen.ubatch <= chosen.batch <= chosen.context
     if options.max_tokens is not None:
         assert chosen.longest == options.max_tokens - (1 if weights.task == "chat" else 0)
+    if chosen.embedding:
+        assert chosen.ubatch % chosen.slots == 0, "the engine would abort at its start"
     if chosen.embedding and not settings.is_split(weights):
         assert chosen.ubatch >= chosen.longest
     assert plan.memory_total_bytes == sum(row.bytes for row in plan.memory)

@@ -157,10 +157,9 @@ def _modelscope(data: dict[str, Any], endpoint: str, repository: str, revision: 
 
 
 def _known(file: HubFile) -> HubFile:
-    """Without a digest nothing could be proved. Raises ValueError."""
-    sound = type(file.size_bytes) is int and file.size_bytes >= 0
-    if not sound or (file.sha256 is None and file.git_sha1 is None):
-        raise ValueError(f"{file.path}: no digest or size")
+    """Raises ValueError for a size that is none."""
+    if type(file.size_bytes) is not int or file.size_bytes < 0:
+        raise ValueError(f"{file.path}: {file.size_bytes!r}")
     return file
 
 

@@ -273,17 +273,34 @@ def test_a_hub_that_stays_broken_is_given_up(hub: Hub, store: DiskStore, fault: 
         b"[" * 100_000,
         b"{}",
         json.dumps({"sha": "x", "siblings": []}).encode(),
-        json.dumps({"sha": COMMIT, "siblings": [{"rfilename": "a.gguf", "size": 5}]}).encode(),
         json.dumps({"sha": COMMIT, "siblings": [{"rfilename": "a.gguf", "blobId": "0" * 40, "size": -1}]}).encode(),
         json.dumps({"sha": COMMIT, "siblings": ["a.gguf"]}).encode(),
     ],
-    ids=range(9),
+    ids=range(8),
 )
 def test_an_answer_that_is_no_listing(hub: Hub, store: DiskStore, listing: bytes) -> None:
     hub.listing = listing
     with pytest.raises(NetworkError) as caught:
         bring(store, "hf:org/name")
     assert caught.value.key == "hub.answer"
+
+
+def test_a_file_without_a_digest_is_refused_where_it_is_wanted(hub: Hub, store: DiskStore) -> None:
+    other = {"rfilename": "b.bin", "size": 5}
+    for lacking, refused in ((other, False), ({"rfilename": "a.gguf", "size": 5}, True)):
+        sound = {"rfilename": "a.gguf", "size": 5, "blobId": git_id(b"GGUF!")}
+        hub.files = {"a.gguf": b"GGUF!"}
+        hub.listing = json.dumps({"sha": COMMIT, "siblings": [lacking] if refused else [sound, lacking]}).encode()
+        if refused:
+            with pytest.raises(VerificationError) as caught:
+                bring(store, "hf:org/name@other")
+            assert caught.value.key == "hub.no_digest"
+        else:
+            assert Path(bring(store, "hf:org/name").path).read_bytes() == b"GGUF!"
+
+
+def git_id(body: bytes) -> str:
+    return hashlib.sha1(f"blob {len(body)}\0".encode() + body).hexdigest()  # noqa: S324
 
 
 @pytest.mark.parametrize("path", ["../evil.json", "/etc/evil.json", "a/../../evil.json", "a\\b.json", "x" * 600])

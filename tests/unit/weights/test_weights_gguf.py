@@ -207,7 +207,7 @@ def test_the_engines_architectures_are_those_of_a_real_engine() -> None:
 
 
 def test_one_part_of_a_split_model_is_named(tmp_path: Path, take: Resolve) -> None:
-    path = tmp_path / "model-00001-of-00003.gguf"
+    path = tmp_path / "renamed.gguf"  # by its own name its mates would be missed first
     count = field("split.count", 2, struct.pack("<H", 3))
     path.write_bytes(raw_gguf(ARCHITECTURE, count, tensors=(raw_tensor("a.weight", (8,)),), data=bytes(32)))
     assert refused(take, path).key == "weights.split"

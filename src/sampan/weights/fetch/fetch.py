@@ -41,6 +41,8 @@ def fetch(source: str, *, out: Path | None = None, hubs: Hubs, store: Store, pro
     asked = _ask(wanted, hubs, store)
     listing = _pinned(asked.listing, wanted)
     files = choose(listing, wanted.glob) if wanted.hub != "url" else listing.files
+    if wanted.hub != "url":
+        _require_digests(files, listing)
     folder = out or _place(listing, store)
     with filesystem_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,6 +90,13 @@ def _without_query(listing: HubListing, wanted: Source) -> HubListing:
     """What is kept and printed holds no password."""
     files = tuple(replace(file, url=wanted.shown) for file in listing.files)
     return replace(listing, repository=wanted.shown, files=files)
+
+
+def _require_digests(files: Sequence[HubFile], listing: HubListing) -> None:
+    """Without one nothing could be proved. Raises VerificationError."""
+    unknown = [file.path for file in files if file.sha256 is None and file.git_sha1 is None]
+    if unknown:
+        raise VerificationError("hub.no_digest", repository=listing.repository, files=", ".join(unknown[:8]))
 
 
 def _askable(file: HubFile, wanted: Source) -> HubFile:

@@ -139,9 +139,9 @@ def _port_of(process: subprocess.Popen[str]) -> int:
 
 
 def cpu_ms(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+    """CPU time of all threads of a process so far, as the scheduler counted it (nanoseconds, not ticks)."""
+    times = [int((each / "schedstat").read_text().split()[0]) for each in Path(f"/proc/{pid}/task").iterdir()]
+    return sum(times) / 1e6
 
 
 def rss_mib(pid: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,18 +19,24 @@ from sampan.spec.ports import Progress, Task
 
 
 def assemble(
-    parts: BundleParts, out: Path, *, private: Sequence[str] = (), progress: Progress | None = None
+    parts: BundleParts,
+    out: Path,
+    *,
+    papers: Mapping[str, bytes] | None = None,
+    private: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> BundleFolder:
     """Build the folder under ``out``; it appears whole or not at all.
 
-    A folder of that name is replaced only if it is a bundle of ours. ``private``: words that no file but the weights
-    may hold, such as the cache's folder. Raises IncompatibleError and BadInputError where the parts do not fit
-    together or are not whole, VerificationError (a private word), FilesystemError.
+    A folder of that name is replaced only if it is a bundle of ours. ``papers``: texts by place, such as the bill of
+    materials. ``private``: words that no file but the weights may hold, such as the cache's folder. Raises
+    IncompatibleError and BadInputError where the parts do not fit together or are not whole,
+    VerificationError (a private word), FilesystemError.
     """
     check(parts)
     final = out / layout.folder_name(parts.plan.name, parts.plan.release)
     copies = _copies(parts)
-    texts = _texts(parts)
+    texts = {**_texts(parts), **(papers or {})}
     places = [item.place for item in copies]
     total = sum(item.size for item in copies)
     with filesystem_errors(final), ExitStack() as stack:

@@ -1,7 +1,4 @@
-"""The names inside a bundle, and the order and modes of its files.
-
-SBOM, approval sheet and parts get their names here when they exist.
-"""
+"""The names inside a bundle, and the order and modes of its files."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ SCRIPTS = ("README.txt", "install.sh", "start.sh")
 PLAN, PROFILE = "plan.json", "profile.json"
 WEIGHTS_INFO, GOLDEN = "weights/weights.json", "weights/golden.json"
 REHEARSAL, MANIFEST, SUMS = "rehearsal.txt", "manifest.json", "SHA256SUMS"
+SBOM, APPROVAL = "sbom.cdx.json", "APPROVAL.txt"
 SIGNATURE = "SHA256SUMS.dsse"  # signs SHA256SUMS, so it cannot be listed there
 UNLISTED = frozenset((SUMS, SIGNATURE))
 WORK = ".sampan-work.json"  # marks an assembled, not yet sealed folder as ours; gone after sealing

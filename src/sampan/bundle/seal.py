@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from sampan import disk, i18n
-from sampan.bundle import layout, manifest, sums
+from sampan.bundle import approval, layout, manifest, rehearsed, sums
 from sampan.bundle import statement as summaries
 from sampan.bundle.assemble import describe
 from sampan.errors import BadInputError, VerificationError
 from sampan.spec.artefacts import AuditReport, BundleFolder, Rehearsal
-from sampan.spec.plan import Reason
 from sampan.spec.ports import Progress
 
 
@@ -24,22 +23,28 @@ def seal(
     rehearsal: Rehearsal | None,
     *,
     audit: AuditReport | None = None,
+    signer: str | None = None,
     epoch: int | None = None,
     progress: Progress | None = None,
 ) -> BundleFolder:
     """Account for every file. May be called again, after the rehearsal for instance, with the same outcome.
 
     ``epoch``: seconds of every file's time; None means SOURCE_DATE_EPOCH, else 1980-01-01. An ``audit`` of None
-    keeps the summary of an earlier sealing. Raises BadInputError (not a bundle of ours, a link or device in it, an
+    keeps the summary of an earlier sealing. APPROVAL.txt is written once there is a result to approve; ``signer``
+    is the fingerprint of who will sign. Raises BadInputError (not a bundle of ours, a link or device in it, an
     unsafe name), VerificationError (weights or engine are not the planned ones), FilesystemError.
     """
     with disk.filesystem_errors(folder):
         statement = _begin(folder)
         checked = _audited(statement, audit)
-        _write_rehearsal(folder, rehearsal, statement["predicate"]["name"], checked)
+        rehearsed.write(folder, rehearsal, statement["predicate"]["name"], checked)
         files = _checked_files(folder)
         digests = _hash(folder, [path for path in files if path != layout.MANIFEST], progress)
         _compare(folder, statement["predicate"], digests)
+        if rehearsal is not None or audit is not None:
+            predicate = _predicate(statement, rehearsal, checked)
+            digests[layout.APPROVAL] = approval.write(folder, predicate, digests, signer)
+            files[layout.APPROVAL] = layout.FILE_MODE
         statement = _complete(statement, digests, files, rehearsal, checked)
         text = manifest.to_bytes(statement)
         disk.write(folder / layout.MANIFEST, text)
@@ -67,7 +72,7 @@ def _begin(folder: Path) -> dict[str, Any]:
         }
     else:
         statement = dict(manifest.read(folder).statement)
-    for name in layout.UNLISTED:  # a signature is of what was sealed before
+    for name in (*layout.UNLISTED, layout.APPROVAL):  # signature and sheet are of what was sealed before
         (folder / name).unlink(missing_ok=True)
     for name in (layout.REHEARSAL, layout.MANIFEST, layout.SUMS):
         disk.sweep(folder / name)
@@ -78,36 +83,6 @@ def _audited(statement: Mapping[str, Any], audit: AuditReport | None) -> Mapping
     """The audit's summary: of this audit, else of an earlier sealing."""
     earlier = statement["predicate"].get("audit")
     return earlier if audit is None and earlier is not None else summaries.audit_summary(audit)
-
-
-def _write_rehearsal(folder: Path, rehearsal: Rehearsal | None, name: str, checked: Mapping[str, Any]) -> None:
-    text = rehearsal_text(rehearsal, name)
-    if checked.get("errors"):
-        codes = ", ".join(checked["error_codes"])
-        text = f"{_both('bundle.audit-overridden', errors=checked['errors'], codes=codes)}\n{text}"
-    disk.write(folder / layout.REHEARSAL, text.encode())
-
-
-def rehearsal_text(rehearsal: Rehearsal | None, name: str) -> str:
-    """What rehearsal.txt says, in both languages whatever the language in force: the bundle must not depend on it."""
-    if rehearsal is None:
-        return _both("bundle.not-rehearsed", name=name)
-    if rehearsal.status == "skipped":
-        return _both("bundle.rehearsal-skipped", rehearsal.why, name=name)
-    head = "bundle.rehearsal-passed" if rehearsal.status == "passed" else "bundle.rehearsal-failed"
-    lines = _both(head, rehearsal.why, name=name, cpu=rehearsal.cpu_model, page=rehearsal.page_size)
-    checks = "".join(f"[{'ok' if c.ok else 'FAILED'}] {c.name}: {c.detail}\n" for c in rehearsal.checks)
-    return "\n".join(part for part in (lines, checks, rehearsal.transcript) if part).rstrip("\n") + "\n"
-
-
-def _both(key: str, why: Reason | None = None, **values: object) -> str:
-    """The message in every language; its ``reason`` is ``why``, each time in that language."""
-
-    def line(language: str) -> str:
-        reason = i18n.text_in(language, why.key, **dict(why.values)) if why else ""
-        return i18n.text_in(language, key, **{"reason": reason, **values})
-
-    return "".join(f"{line(language)}\n" for language in i18n.LANGUAGES)
 
 
 def _checked_files(folder: Path) -> dict[str, int]:
@@ -149,6 +124,17 @@ def _compare(folder: Path, predicate: Mapping[str, Any], digests: Mapping[str, s
             )
 
 
+def _predicate(
+    statement: Mapping[str, Any], rehearsal: Rehearsal | None, checked: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The facts of the build with the outcomes of audit and rehearsal."""
+    return {
+        **statement["predicate"],
+        "audit": checked,
+        "rehearsal": summaries.rehearsal_summary(rehearsal),
+    }
+
+
 def _complete(
     statement: Mapping[str, Any],
     digests: Mapping[str, str],
@@ -157,9 +143,7 @@ def _complete(
     checked: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The statement with subjects and outcomes; what it had besides is kept."""
-    predicate = dict(statement["predicate"])
-    predicate["audit"] = checked
-    predicate["rehearsal"] = summaries.rehearsal_summary(rehearsal)
+    predicate = _predicate(statement, rehearsal, checked)
     order = sorted(digests, key=os.fsencode)
     predicate["programs"] = [path for path in order if files[path] == layout.PROGRAM_MODE]
     subject = [{"name": path, "digest": {"sha256": digests[path]}} for path in order]

@@ -65,6 +65,6 @@ def content_digest(folder: Path) -> str:
 
     It stays the same when the bundle is sealed again with its audit and rehearsal. Raises OSError.
     """
-    own = (f"  {layout.MANIFEST}", f"  {layout.REHEARSAL}")
+    own = {f"  {name}" for name in (layout.MANIFEST, layout.REHEARSAL, layout.APPROVAL)}
     lines = (folder / layout.SUMS).read_text(encoding="utf-8").splitlines()
-    return hashlib.sha256("\n".join(line for line in lines if not line.endswith(own)).encode()).hexdigest()
+    return hashlib.sha256("\n".join(line for line in lines if line[64:] not in own).encode()).hexdigest()

@@ -114,13 +114,16 @@ def assemble(
     """The bundle's folder below ``out``, sealed so that it verifies; not yet rehearsed."""
     from importlib import resources
 
+    from sampan.bundle import layout
     from sampan.bundle.assemble import assemble as run
     from sampan.bundle.parts import BundleParts
     from sampan.bundle.seal import seal
+    from sampan.papers import sbom
 
+    papers = {layout.SBOM: sbom.make(made, engine, tree, wheels, info)}
     with resources.as_file(resources.files("sampan") / "data" / "target") as scripts:
         parts = BundleParts(made, profile, info, engine, tree, wheels, launcher(made.arch, tools), scripts)
-        folder = run(parts, out, private=(str(tools.store.root),), progress=tools.progress)
+        folder = run(parts, out, papers=papers, private=(str(tools.store.root),), progress=tools.progress)
     return seal(Path(folder.path), None, progress=tools.progress)
 
 

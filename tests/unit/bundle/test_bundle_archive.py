@@ -153,7 +153,7 @@ def test_an_extra_file_is_named(tar: Path) -> None:
     assert [(one.kind, one.path) for one in trusting.check(tar, [], QUIET).problems] == [("extra", "engine/extra.so")]
 
 
-@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+@pytest.mark.parametrize("share", [0, 0.3, 0.6])
 def test_a_cut_tar_is_a_clear_error(tar: Path, share: float, tmp_path: Path) -> None:
     data = tar.read_bytes()
     tar.write_bytes(data[: int(len(data) * share)])

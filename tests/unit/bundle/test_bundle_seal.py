@@ -93,11 +93,11 @@ def test_the_same_parts_elsewhere_give_the_same_bytes(
     assert layout.entries(first) == layout.entries(second)
 
 
-def test_every_time_is_the_fixed_one(sealed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_time_is_the_fixed_one(sealed: Path, passed: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [sealed, *(sealed / entry.path for entry in layout.entries(sealed))]
     assert {path.stat().st_mtime for path in paths} == {layout.EPOCH}
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    seal(sealed, None)
+    seal(sealed, passed)
     assert {path.stat().st_mtime for path in paths} == {1700000000}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sampan.install.model import SYSTEM, OwnLimits
 from sampan.spec.plan import Plan
 
 OLDEST_SYSTEMD = 219  # EL 7; what sampan knows and tests
@@ -38,11 +39,12 @@ class Limits:
     files: int = 65536
     lock_memory: bool = False
     cpu_percent: int | None = None
+    cpus: str | None = None
 
 
 @dataclass(frozen=True)
 class UnitFacts:
-    """All that the unit says. ``language`` is that of the service's own messages."""
+    """All that the unit says. ``language`` is that of the service's own messages, ``keys`` the file of API keys."""
 
     name: str
     description: str
@@ -53,27 +55,32 @@ class UnitFacts:
     limits: Limits
     systemd: int
     language: str = "en"
+    scope: str = SYSTEM
+    keys: str | None = None
 
 
 def limits(plan: Plan) -> Limits:
-    """The plan's memory with a quarter (at least 256 MiB) in reserve, so that only a leak meets the limit; threads
-    of engine and gateway with room for llama-server's one HTTP thread a CPU on large machines.
+    """The plan's limits; an older plan's memory with a quarter (at least 256 MiB) in reserve, so that only a leak
+    meets the limit. Threads of engine and gateway with room for llama-server's one HTTP thread a CPU on large
+    machines.
     """
-    memory = plan.memory_total_bytes + max(plan.memory_total_bytes // 4, 256 * _MIB)
+    memory = plan.memory_limit_bytes or plan.memory_total_bytes + max(plan.memory_total_bytes // 4, 256 * _MIB)
     return Limits(
         memory_bytes=-(-memory // _MIB) * _MIB,
         tasks=1024 + 4 * plan.settings.threads,
         lock_memory="mlock" in plan.settings.load_mode,
+        cpu_percent=plan.cpu_quota_percent,
     )
 
 
 def render(facts: UnitFacts) -> str:
     """The unit file's text. It names ``current``, so an upgrade need not rewrite it."""
+    hardening = _hardening if facts.scope == SYSTEM else _user_hardening
     sections = (
         ("# Written by `sampan install`. For changes of your own: systemctl edit sampan-" + facts.name,),
         ("[Unit]", *_unit(facts)),
-        ("[Service]", *_service(facts), *_limits(facts), *_hardening(facts)),
-        ("[Install]", "WantedBy=multi-user.target"),
+        ("[Service]", *_service(facts), *_limits(facts), *hardening(facts)),
+        ("[Install]", f"WantedBy={'multi-user' if facts.scope == SYSTEM else 'default'}.target"),
     )
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
@@ -89,14 +96,17 @@ def _unit(facts: UnitFacts) -> Iterator[str]:
 
 def _service(facts: UnitFacts) -> Iterator[str]:
     current = f"{_path(facts.prefix)}/current"
-    folder = f"/run/{facts.user}"  # short: the path of the engine's socket in it may have 107 bytes
+    top = "/run" if facts.scope == SYSTEM else "%t"
+    folder = f"{top}/{facts.user}"  # short: the path of the engine's socket in it may have 107 bytes
     yield "Type=notify"
     yield "NotifyAccess=main"
-    yield f"User={facts.user}"
-    yield f"Group={facts.user}"
+    if facts.scope == SYSTEM:
+        yield f"User={facts.user}"
+        yield f"Group={facts.user}"
     yield f"WorkingDirectory={current}"
-    yield f"ExecStart={current}/sampan serve --host {facts.host} --port {facts.port}"
-    yield f"RuntimeDirectory={folder.removeprefix('/run/')}"
+    keys = f" --keys {facts.keys.replace('%', '%%')}" if facts.keys else ""
+    yield f"ExecStart={current}/sampan serve --host {facts.host} --port {facts.port}{keys}"
+    yield f"RuntimeDirectory={facts.user}"
     yield "RuntimeDirectoryMode=0700"
     yield "UMask=0077"
     yield "Restart=always"
@@ -120,6 +130,10 @@ def _limits(facts: UnitFacts) -> Iterator[str]:
         yield f"TasksMax={wanted.tasks}"
     if wanted.cpu_percent is not None:
         yield f"CPUQuota={wanted.cpu_percent}%"
+    if wanted.cpus is not None:
+        yield f"CPUAffinity={wanted.cpus.replace(',', ' ')}"
+        if facts.systemd >= 244:
+            yield f"AllowedCPUs={wanted.cpus}"
     yield f"LimitNOFILE={wanted.files}"
     if wanted.lock_memory:
         yield "LimitMEMLOCK=infinity"
@@ -139,6 +153,15 @@ def _hardening(facts: UnitFacts) -> Iterator[str]:
         yield "RestrictSUIDSGID=yes"
         yield "LockPersonality=yes"
         yield "ProtectHostname=yes"
+
+
+def _user_hardening(facts: UnitFacts) -> Iterator[str]:
+    """What a user's own systemd can do without rights of root."""
+    yield "# what the service may not do"
+    yield "NoNewPrivileges=yes"
+    if facts.systemd >= 243:
+        yield "RestrictSUIDSGID=yes"
+        yield "LockPersonality=yes"
 
 
 def _below(path: Path, tops: tuple[str, ...]) -> bool:

@@ -74,6 +74,7 @@ def _cpu(root: Path, arch: str) -> CpuFacts:
         sockets=counts.sockets,
         cores=counts.cores or (cpuinfo.processors(text) if told.features_known else None),
         numa_nodes=counts.numa_nodes,
+        allowed=system.allowed_cpus(read_text(root / "proc/self/status")),
     )
 
 

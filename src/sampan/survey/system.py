@@ -79,3 +79,9 @@ def gpus(root: Path) -> tuple[GpuFacts, ...]:
         if model:
             found.append(GpuFacts(name=model[1], driver=driver))
     return tuple(found)
+
+
+def allowed_cpus(status: str) -> str | None:
+    """/proc/self/status: the CPUs that affinity and cpuset leave to this process, as the kernel lists them."""
+    found = re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE)
+    return found[1] if found else None

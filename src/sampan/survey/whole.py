@@ -39,7 +39,6 @@ def survey_whole(
     whole = replace(
         known,
         kernel_arch=os.uname().machine,
-        cpu=replace(known.cpu, allowed=_allowed(read_text(root / "proc/self/status"))),
         limits=resources.limits(read_text(root / "proc/self/limits")),
         disks=resources.disks(root, sizes=True),
         user=_user(),
@@ -70,11 +69,6 @@ def _asked(known: TargetProfile, runner: Runner) -> TargetProfile:
 
 def _is_proxy(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z]+_proxy", name, re.IGNORECASE) is not None
-
-
-def _allowed(status: str) -> str | None:
-    found = re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE)
-    return found[1] if found else None
 
 
 def _ports(root: Path) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sampan.errors import BadInputError
 from sampan.spec.plan import EngineSettings
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sampan.spec.ports import Progress
     from sampan.weights.gate.measures import Vectors
 
+Question = tuple[str, dict[str, object]]  # path, body
 _PASS = 512  # tokens of the longest text that is measured
 _BATCH = 32  # texts a request
 _READY_SECONDS = 600.0
@@ -46,6 +47,11 @@ def embed(
 ) -> Answered:
     """Every text's vector, by the file's own pooling or another. Raises BadInputError, ServiceError."""
     return asyncio.run(_embed(executable, info, texts, progress, pooling))
+
+
+def ask(executable: Path, info: WeightsInfo, questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """What the engine answers to each path and body. Raises ServiceError, EngineFault."""
+    return asyncio.run(_ask(executable, info, questions))
 
 
 def generation_speed(executable: Path, info: WeightsInfo) -> float:
@@ -116,16 +122,21 @@ async def _batch(server: LlamaServer, info: WeightsInfo, part: Sequence[str]) ->
 
 
 async def _generate(executable: Path, info: WeightsInfo) -> float:
+    body: dict[str, object] = {"prompt": _PROMPT, "temperature": 0, "max_tokens": _TOKENS, "ignore_eos": True}
+    answers = await _ask(executable, info, [("/v1/completions", body)] * 2)  # the first reads the file
+    timings = answers[-1]["timings"]
+    return float(timings["predicted_per_second"])
+
+
+async def _ask(executable: Path, info: WeightsInfo, questions: Sequence[Question]) -> list[dict[str, Any]]:
     import orjson
 
-    body = orjson.dumps(
-        {"prompt": _PROMPT, "temperature": 0, "max_tokens": _TOKENS, "ignore_eos": True, "timings_per_token": True}
-    )
+    answers: list[dict[str, Any]] = []
     async with _running(executable, info, None) as server:
-        for _ in range(2):  # the first reads the file
-            generation = await server.generate("/v1/completions", body)
+        for path, body in questions:
+            generation = await server.generate(path, orjson.dumps(body))
             try:
-                answer = b"".join([chunk async for chunk in generation.chunks()])
+                answers.append(orjson.loads(b"".join([chunk async for chunk in generation.chunks()])))
             finally:
                 await generation.close()
-    return float(orjson.loads(answer)["timings"]["predicted_per_second"])
+    return answers

@@ -56,12 +56,14 @@ def make(base: Base, kind: str, tools: Tools) -> WeightsInfo:
 
 
 def only(source: str, kind: str, tools: Tools) -> WeightsInfo:
-    """One type with its golden set, not measured. Raises UsageError ``gate.type`` for a type that nobody knows."""
+    """One type with its golden set, measured by that alone. Raises UsageError ``gate.type`` for a type that nobody knows."""
+    from sampan.flow.gate_embeddings import worst_golden
     from sampan.weights.gate.facts import parse_types
 
     (wanted, *_) = parse_types(kind)
     base = base_of(source, tools)
-    return _finished(base, make(base, wanted, tools), None, tools)
+    made = make(base, wanted, tools)
+    return _finished(base, made, worst_golden(base.info, made, tools), tools)
 
 
 def quantize(
@@ -86,7 +88,7 @@ def quantize(
     rows = _measured(base, files, texts, tools)
     judged = verdict.judged(rows, bounds)
     best = verdict.choose([row for row in judged if row.quantization in kinds])
-    chosen = None if best is None else _finished(base, files[best.quantization], best, tools)
+    chosen = None if best is None else _finished(base, files[best.quantization], best.cosine_min, tools)
     report = GateReport(
         model=base.info.name,
         source=source,
@@ -113,11 +115,11 @@ def _measured(base: Base, files: dict[str, WeightsInfo], texts: Sequence[str], t
     return [replace(row, fallbacks=fallbacks[row.quantization]) for row in measure(base.info, files, texts, tools)]
 
 
-def _finished(base: Base, made: WeightsInfo, row: GateRow | None, tools: Tools) -> WeightsInfo:
+def _finished(base: Base, made: WeightsInfo, measured: float | None, tools: Tools) -> WeightsInfo:
     from sampan.weights.gate.facts import tolerance
     from sampan.weights.quantized import with_golden
 
-    least = tolerance().of(made.quantization, row.cosine_min if row else None)
+    least = tolerance().of(made.quantization, measured)
     return with_golden(base.info, made, least, tools.store)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 _CONTEXT = 256  # tokens; half of each chunk is judged, the other half is its context
 _MOST_LOGITS = 1 << 30  # bytes of the base's saved logits
-_ESTIMATE = re.compile(r"Final estimate: PPL = ([\d.]+|nan|-?inf)")
 _STATISTICS = {
     "perplexity": re.compile(r"^Mean PPL\(Q\)\s*:\s*(\S+)", re.MULTILINE),
     "kl_mean": re.compile(r"^Mean\s+KLD:\s*(\S+)", re.MULTILINE),
@@ -19,7 +18,6 @@ _STATISTICS = {
     "same_top": re.compile(r"^Same top p:\s*(\S+)", re.MULTILINE),
 }
 CHUNK = re.compile(r"\[(\d+)\]|^\s*(\d+)\s+\d")
-_TOO_SHORT = "you need at least"
 
 
 @dataclass(frozen=True)
@@ -58,17 +56,6 @@ def _common(tool: Path, model: Path, logits: Path, threads: int) -> tuple[str, .
         *(str(tool), "--model", str(model), "--kl-divergence-base", str(logits), "--offline", "--log-colors", "off"),
         *("--ctx-size", str(_CONTEXT), "--batch-size", str(_CONTEXT), "--threads", str(threads)),
     )
-
-
-def base_perplexity(output: str) -> float | None:
-    """What the base's run printed; None where it did not get so far."""
-    match = _ESTIMATE.search(output)
-    return float(match[1]) if match else None
-
-
-def text_too_short(output: str) -> bool:
-    """Whether the tool says that the text has too few tokens."""
-    return _TOO_SHORT in output
 
 
 def parse(output: str) -> Divergence | None:

@@ -24,22 +24,25 @@ class Tolerance:
     by_type: dict[str, float]
     default: float
     least: float
+    growth: float
     slack: float
 
     def of(self, quantization: str, measured: float | None = None) -> float:
-        """For a file of that type; where its worst cosine was measured, never above that less ``slack``."""
+        """For a file of that type. Where its worst cosine was measured, it may lose
+        ``growth`` times as much on another CPU.
+        """
         usual = self.by_type.get(quantization.upper(), self.default)
         if measured is None:
             return usual
-        return round(max(self.least, min(usual, measured - self.slack)), 4)
+        return round(max(self.least, min(usual, 1 - self.growth * (1 - measured) - self.slack)), 4)
 
 
 @cache
 def tolerance() -> Tolerance:
     """The table of tolerances."""
     known = dict(_load("gate.toml")["tolerance"])
-    default, least, slack = known.pop("default"), known.pop("least"), known.pop("slack")
-    return Tolerance(known, default, least, slack)
+    general = {name: known.pop(name) for name in ("default", "least", "growth", "slack")}
+    return Tolerance(known, **general)
 
 
 @cache

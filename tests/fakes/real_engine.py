@@ -21,9 +21,12 @@ _EMBEDDING_ARCHITECTURES = ("bert", "nomic-bert", "jina-bert-v2")
 
 
 def executable() -> Path | None:
-    """SAMPAN_TEST_ENGINE, else the newest llama-server in the store that is built for this machine."""
+    """SAMPAN_TEST_ENGINE, else the store's best for this machine, else its newest that is built for it."""
     if os.environ.get("SAMPAN_TEST_ENGINE"):
         return Path(os.environ["SAMPAN_TEST_ENGINE"])
+    best = best_executable()
+    if best is not None:
+        return best
     found = [path for path in _newest("llama-server") if _is_native(path)]
     return found[0] if found else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from sampan import disk, i18n
 from sampan.bundle import layout
 
 _BUFFER_BYTES = 1 << 20
+_WIDTH = 110
 _LANGUAGES = ("zh", "en")  # who signs reads Chinese first
-_ROWS = ("purpose", "target", "contents", "origins", "licences", "users", "port", "network")
+_ROWS = ("purpose", "target", "contents", "origins", "users", "port", "network")
 _OUTCOMES = ("audit", "rehearsal", "signer")
 
 
@@ -69,7 +71,7 @@ def sheet(
     signer: str | None,
 ) -> str:
     """The page. ``predicate`` with audit and rehearsal; ``materials``: the SBOM, None where there is none."""
-    values = _values(predicate, plan, materials)
+    values = _values(predicate, plan)
     blocks = [[i18n.text_in(each, "approval.title", **values) for each in _LANGUAGES]]
     for language in _LANGUAGES:
         told = {
@@ -80,6 +82,8 @@ def sheet(
         blocks.append(
             [i18n.text_in(language, f"approval.{row}", **{**values, **told}) for row in (*_ROWS, *_OUTCOMES)]
         )
+    licences = f"{_both('approval.licences')}  {_licences(materials)}"
+    blocks.append(textwrap.wrap(licences, _WIDTH, subsequent_indent="    ", break_long_words=False))
     blocks += [list(_hash_lines(hashed)), [i18n.text_in(each, "approval.check") for each in _LANGUAGES]]
     blocks.append([_line_to_sign(who) for who in ("requester", "reviewer", "approver")])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -94,7 +98,7 @@ def _both(key: str) -> str:
     return i18n.text_in("zh", key) + "  " + i18n.text_in("en", key)
 
 
-def _values(predicate: Mapping[str, Any], plan: Mapping[str, Any], materials: bytes | None) -> dict[str, object]:
+def _values(predicate: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, object]:
     engine, runtime, weights = predicate["engine"], predicate["runtime"], predicate["weights"]
     return {
         "name": predicate["name"],
@@ -114,7 +118,6 @@ def _values(predicate: Mapping[str, Any], plan: Mapping[str, Any], materials: by
         "wheels": len(predicate["wheels"]),
         "sampan": predicate["sampan"],
         "port": plan.get("port", "-"),
-        "licences": _licences(materials),
     }
 
 

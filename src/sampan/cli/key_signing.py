@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from sampan import i18n
 from sampan.cli import options, output
 
+if TYPE_CHECKING:
+    from sampan.flow.signing_keys import Signing
+
 PasswordFile = typer.Option(
     None, "--password-file", help=i18n.text("cli.opt.password-file"), metavar="FILE", dir_okay=False
 )
+SignWith = typer.Option(None, "--sign", help=i18n.text("cli.opt.sign-with"), metavar="KEY", dir_okay=False)
 
 
 def register(group: typer.Typer) -> None:
     """Add the verbs."""
     for verb in (new, endorse):
         options.add_to("key", group, verb)
+
+
+def signing(key: Path | None, password_file: Path | None) -> Signing | None:
+    """What ``--sign`` and ``--password-file`` mean together. Raises UsageError, BadInputError."""
+    from sampan.errors import UsageError
+    from sampan.flow.signing_keys import Signing
+
+    if key is None:
+        if password_file is not None:
+            raise UsageError("trust.password-alone")
+        return None
+    return Signing(key, password(password_file))
 
 
 def password(path: Path | None) -> bytes | None:

@@ -9,6 +9,7 @@ import typer
 
 from sampan import i18n
 from sampan.cli import options, output
+from sampan.cli.key_signing import PasswordFile, SignWith, signing
 
 if TYPE_CHECKING:
     from sampan.flow.ship import Shipped, StageDone
@@ -33,6 +34,8 @@ def ship(
     port: options.Port = 8080,
     no_rehearse: bool = typer.Option(False, "--no-rehearse", help=i18n.text("cli.opt.no-rehearse")),
     allow_findings: bool = typer.Option(False, "--allow-findings", help=i18n.text("cli.opt.allow-findings")),
+    sign: Path | None = SignWith,
+    password_file: Path | None = PasswordFile,
     json: options.Json = False,
 ) -> None:
     """Build, audit, rehearse and pack one bundle."""
@@ -49,6 +52,7 @@ def ship(
         quantization=quant,
         rehearse=not no_rehearse,
         allow_findings=allow_findings,
+        sign=signing(sign, password_file),
         limits=options.limits(memory, cores, concurrency, max_tokens, port),
     )
     shipped = run(request, workshop_tools(output.progress()), _say_done)

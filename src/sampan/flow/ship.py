@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from sampan.errors import IncompatibleError, RehearsalError, SampanError
 from sampan.flow import stages
 from sampan.flow.artefacts import WorkFolder
+from sampan.flow.signing_keys import Signing
 from sampan.flow.tools import Tools
 from sampan.spec.artefacts import AuditReport, Package, Rehearsal
 from sampan.spec.codec import to_data as value_data
@@ -37,6 +38,7 @@ class ShipRequest:
     work: Path | None = None
     rehearse: bool = True
     allow_findings: bool = False
+    sign: Signing | None = None
     limits: dict[str, int | None] = field(default_factory=dict)  # memory_bytes, cores, concurrency, max_tokens, port
 
 
@@ -66,6 +68,8 @@ def ship(request: ShipRequest, tools: Tools, observe: Callable[[StageDone], None
 
     Raises SampanError with ``stage`` set to the name of the stage that failed.
     """
+    if request.sign:
+        request.sign.fingerprint()  # a key that cannot sign is told before the work, not after it
     return _Voyage(request, tools, observe).run()
 
 
@@ -103,7 +107,7 @@ class _Voyage:
             _refuse_errors(audit, work)
         rehearsal = self._stage("rehearse", lambda: self._rehearse(path, profile, plan))
         _refuse_failure(rehearsal, work)
-        package = self._stage("pack", lambda: stages.pack(path, rehearsal, audit, request.out, tools))
+        package = self._stage("pack", lambda: stages.pack(path, rehearsal, audit, request.out, tools, request.sign))
         return Shipped(plan, audit, rehearsal, package, work.path, tuple(self._done))
 
     def _plan_options(self) -> dict[str, object]:
@@ -163,7 +167,9 @@ def _refuse_failure(rehearsal: Rehearsal, work: WorkFolder) -> None:
         raise RehearsalError("rehearse.failed", reason=rehearsal.reason, report=str(work.file("rehearse")))
 
 
-def pack_work(work: Path, out: Path, tools: Tools, *, allow_findings: bool = False) -> Package:
+def pack_work(
+    work: Path, out: Path, tools: Tools, *, allow_findings: bool = False, sign: Signing | None = None
+) -> Package:
     """Pack from a work folder's artefacts. Raises IncompatibleError, RehearsalError as ``ship`` does."""
     folder = WorkFolder(work)
     audit, rehearsal = folder.load("audit", AuditReport), folder.load("rehearse", Rehearsal)
@@ -171,7 +177,7 @@ def pack_work(work: Path, out: Path, tools: Tools, *, allow_findings: bool = Fal
         _refuse_errors(audit, folder)
     _refuse_failure(rehearsal, folder)
     with folder.held():
-        package = stages.pack(folder.bundle(), rehearsal, audit, out, tools)
+        package = stages.pack(folder.bundle(), rehearsal, audit, out, tools, sign)
         folder.save("pack", package)
     return package
 

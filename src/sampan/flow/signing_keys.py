@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +16,21 @@ from sampan.trust.keys import PublicKey
 from sampan.trust.policy import Verify
 
 _MAX_KEY_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class Signing:
+    """Who vouches for what is packed: the private key's file, and its password."""
+
+    key: Path
+    password: bytes | None = field(default=None, repr=False)
+
+    def fingerprint(self) -> str:
+        """Of the key's public half. Raises BadInputError where the key cannot sign."""
+        from sampan.trust import signing
+
+        private = signing.load_key(read_private(self.key), self.password, where=str(self.key))
+        return signing.public(private).fingerprint
 
 
 def verifier() -> Verify:

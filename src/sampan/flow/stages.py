@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.errors import UsageError, VerificationError
+from sampan.flow.signing_keys import Signing
 from sampan.flow.tools import Tools
 from sampan.spec.artefacts import (
     AuditReport,
@@ -177,16 +178,28 @@ def not_rehearsed(folder: Path, profile: TargetProfile) -> Rehearsal:
     return replace(unwanted, bundle_digest=content_digest(folder))
 
 
-def pack(folder: Path, rehearsal: Rehearsal | None, report: AuditReport | None, out: Path, tools: Tools) -> Package:
-    """Seal with what was proved, then write the tar.
+def pack(
+    folder: Path,
+    rehearsal: Rehearsal | None,
+    report: AuditReport | None,
+    out: Path,
+    tools: Tools,
+    signing: Signing | None = None,
+) -> Package:
+    """Seal with what was proved, sign where a key is given, then write the tar.
 
-    Raises VerificationError where the folder is not the one that was sealed, audited and rehearsed.
+    Raises BadInputError for a key that cannot sign, VerificationError where the folder is not the one that was
+    sealed, audited and rehearsed.
     """
     from sampan.bundle.pack import pack as run
     from sampan.bundle.seal import seal
+    from sampan.flow import trusting
 
+    signer = signing.fingerprint() if signing else None
     _refuse_changed(folder, rehearsal, report)
-    seal(folder, rehearsal, audit=report, progress=tools.progress)
+    seal(folder, rehearsal, audit=report, signer=signer, progress=tools.progress)
+    if signing:
+        trusting.sign(folder, signing.key, signing.password, tools.progress)
     return run(folder, out, progress=tools.progress)
 
 

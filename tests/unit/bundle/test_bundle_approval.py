@@ -105,5 +105,5 @@ def test_it_does_not_depend_on_the_language_in_force(folder: Path, passed: Rehea
 
 
 def test_a_bundle_without_a_bill_of_materials_still_gets_its_sheet(sealed: Path) -> None:
-    assert "Licences     -" in _text(sealed)
+    assert "许可证  Licences  -" in _text(sealed)
     assert approval.chosen({"engine": {"name": "x"}, "weights": {"file": "w"}}, {"w": "0"}) == ("w",)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.bundle.conftest import make_parts
+from tests.fakes.bundle_parts import make_parts
 
 from sampan.bundle.assemble import assemble
 from sampan.bundle.pack import pack
@@ -96,3 +96,10 @@ def test_a_damaged_bundle_is_named_in_both_languages(
     key = tmp_path / "site"
     assert sampan("key", "new", key) == 0
     assert sampan("sign", tar, "--key", key) == 9
+
+
+def test_a_password_file_without_a_key_to_sign_with_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sampan("pack", tmp_path, "--password-file", tmp_path / "none", "--json") == 2
+    assert said(capsys)["key"] == "trust.password-alone"

@@ -39,6 +39,13 @@ OP(wide, "vpaddd %ymm0, %ymm1, %ymm2")
 OP(fused, "vfmadd132ps %ymm0, %ymm1, %ymm2")
 OP(bits, "pdep %rax, %rcx, %rcx")
 OP(mask, "vpaddd %zmm0, %zmm1, %zmm2")
+OP(rounds, "aesenc %xmm0, %xmm1")
+OP(floats, "vaddps %ymm0, %ymm1, %ymm2")
+OP(halves, "vcvtph2ps %xmm0, %xmm1")
+OP(carry, "adcx %rax, %rcx")
+OP(insert, "insertq %xmm0, %xmm1")
+OP(checksum, "crc32b %al, %ecx")
+OP(blend, "pblendw $1, %xmm0, %xmm1")
 static int avx2(void)
     { unsigned a, b, c, d; return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 5)); }
 """
@@ -94,6 +101,13 @@ SOURCES: dict[str, tuple[str, str]] = {
     "x86-bmi2-main": ("x86_64", _MAIN.format(call="bits")),
     "x86-avx512-main": ("x86_64", _MAIN.format(call="mask")),
     "x86-avx2-unused": ("x86_64", _UNUSED.format(call="wide")),
+    "x86-sse41-main": ("x86_64", _MAIN.format(call="blend")),
+    "x86-sse42-constructor": ("x86_64", _CTOR.format(call="checksum")),
+    "x86-aes-main": ("x86_64", _MAIN.format(call="rounds")),
+    "x86-avx-main": ("x86_64", _MAIN.format(call="floats")),
+    "x86-f16c-main": ("x86_64", _MAIN.format(call="halves")),
+    "x86-adx-constructor": ("x86_64", _CTOR.format(call="carry")),
+    "x86-sse4a-main": ("x86_64", _MAIN.format(call="insert")),
     "la-plain": ("loongarch64", _MAIN.format(call="nothing")),
     "la-lsx-main": ("loongarch64", _MAIN.format(call="vector")),
     "la-lasx-constructor": ("loongarch64", _CTOR.format(call="wide")),

@@ -22,9 +22,13 @@ from tests.fakes import real_engine
 from tests.fakes.started_engine import LIMIT, READY_SECONDS, command, needed, running, settings
 
 from sampan.errors import ServiceError
+from sampan.gateway.batching import Batching
 from sampan.gateway.engine import EngineRefusedError, EngineState, EngineUnavailableError, InputTooLongError
 from sampan.gateway.engine_args import engine_argv, flags
+from sampan.gateway.lengths import Lengths
 from sampan.gateway.llama_server import LlamaCommand, LlamaServer
+from sampan.gateway.meter import Meter
+from sampan.gateway.settings import Limits, ServedModel
 from sampan.gateway.vectors import to_floats
 from sampan.spec.plan import EngineSettings
 
@@ -71,6 +75,48 @@ async def test_a_text_over_the_batch_is_too_long_with_count_and_limit(embedding:
     assert caught.value.limit == LIMIT
     assert caught.value.tokens is not None
     assert caught.value.tokens > LIMIT
+
+
+async def test_counts_are_those_that_embedding_uses(embedding: LlamaServer) -> None:
+    texts = ("a", "how do I open an account", "weather in Beijing today", "a")
+    counts = await embedding.count(texts)
+    alone = [(await embedding.embed((text,))).tokens for text in texts]
+    assert list(counts) == alone
+    assert (await embedding.count(("a",)))[0] == len(await embedding.tokenize("a"))
+    assert await embedding.count(("",)) == (len(await embedding.tokenize("")),)
+
+
+async def test_tokens_give_the_same_vector_as_their_text(embedding: LlamaServer) -> None:
+    tokens = await embedding.tokenize("weather in Beijing")
+    bare = await embedding.tokenize("weather in Beijing", special=False)
+    assert len(bare) < len(tokens)
+    text, ids = await embedding.embed(("weather in Beijing",)), await embedding.embed((tokens,))
+    assert text.tokens == ids.tokens == len(tokens)
+
+
+async def test_the_longest_text_is_taken_and_one_token_more_is_cut_or_refused(embedding: LlamaServer) -> None:
+    lengths = Lengths(embedding, LIMIT)
+    words = LIMIT - (await embedding.count(("",)))[0]
+    just, over = " ".join(["word"] * words), " ".join(["word"] * (words + 1))
+    assert (await lengths.fit((just,)))[1] == ()
+    assert (await embedding.embed((just,))).tokens == LIMIT
+    with pytest.raises(InputTooLongError) as caught:
+        await lengths.fit((over,))
+    assert (caught.value.tokens, caught.value.limit) == (LIMIT + 1, LIMIT)
+    fitted, cuts = await lengths.fit((over,), "end")
+    assert (cuts[0].tokens, cuts[0].kept) == (LIMIT + 1, LIMIT)
+    assert fitted[0] == await embedding.tokenize(just)
+    assert (await embedding.embed(fitted)).tokens == LIMIT
+
+
+async def test_passes_of_many_requests_give_each_its_own(embedding: LlamaServer) -> None:
+    over = Batching(embedding, ServedModel("m", "embedding"), Limits(), Meter(), slots=1, pass_tokens=LIMIT)
+    texts = [f"text number {index} of many" for index in range(12)]
+    found = await asyncio.gather(*(over.embed([text]) for text in texts))
+    for text, each in zip(texts, found, strict=True):
+        alone = await embedding.embed((text,))
+        assert cosine(alone.vectors[0], each.vectors[0]) > 0.999
+        assert each.tokens == alone.tokens
 
 
 async def test_tokens_outside_the_vocabulary_are_refused(embedding: LlamaServer) -> None:

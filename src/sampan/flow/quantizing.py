@@ -56,7 +56,7 @@ def make(base: Base, kind: str, tools: Tools) -> WeightsInfo:
 
 
 def only(source: str, kind: str, tools: Tools) -> WeightsInfo:
-    """One type with its golden set, measured by that alone. Raises UsageError ``gate.type`` for a type that nobody knows."""
+    """One type with its golden set, measured by that alone. Raises UsageError ``gate.type`` for an unknown type."""
     from sampan.flow.gate_embeddings import worst_golden
     from sampan.weights.gate.facts import parse_types
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sampan.plan import engine_memory
 from sampan.plan.data import table
 from sampan.plan.reasons import reason
+from sampan.plan.sizes import human
 from sampan.spec.plan import EngineSettings, Reason
 from sampan.spec.target import GpuFacts, TargetProfile
 from sampan.spec.weights import WeightsInfo
@@ -16,7 +17,8 @@ _GIGA = 1e9
 
 def notes(weights: WeightsInfo, profile: TargetProfile, settings: EngineSettings) -> tuple[Reason, ...]:
     """In the order of the data; keys ``plan.rule.<id>``."""
-    return (*_size(weights), *_shared(settings), *_four_bits(weights), *_gpus(profile))
+    locked = _memlock(weights, profile, settings)
+    return (*_size(weights), *_shared(settings), *_four_bits(weights), *locked, *_gpus(profile))
 
 
 def _rule(name: str) -> dict[str, float]:
@@ -47,6 +49,12 @@ def _four_bits(weights: WeightsInfo) -> Iterator[Reason]:
     is_coarse = weights.quantization.startswith(("Q2", "Q3", "Q4", "IQ"))
     if weights.task != "chat" and is_coarse:
         yield reason("plan.rule.fourbit", quantization=weights.quantization)
+
+
+def _memlock(weights: WeightsInfo, profile: TargetProfile, settings: EngineSettings) -> Iterator[Reason]:
+    allowed, needed = profile.limits.memlock, engine_memory.tensor_bytes(weights)
+    if "mlock" in settings.load_mode and allowed is not None and 0 <= allowed < needed:
+        yield reason("plan.rule.memlock", allowed=human(allowed), needed=human(needed))
 
 
 def _gpus(profile: TargetProfile) -> Iterator[Reason]:

@@ -21,7 +21,7 @@ from sampan.plan.sizes import human
 from sampan.plan.variants import all_variants, missing
 from sampan.spec import codec
 from sampan.spec.plan import MemoryRow, Plan
-from sampan.spec.target import GpuFacts, TargetProfile
+from sampan.spec.target import GpuFacts, LimitsFacts, TargetProfile
 from sampan.spec.weights import TensorBytes, WeightsInfo
 from sampan.survey import known
 
@@ -144,6 +144,25 @@ def test_a_table_of_tokens_that_is_the_output_too_is_kept_twice_where_it_is_reor
 def test_weights_are_locked_as_asked() -> None:
     modes = [make_plan(each, KUNPENG, PlanOptions(lock=True)).settings.load_mode for each in (BGE_M3, SMOLLM2)]
     assert modes == ["mlock", "mmap+mlock"]
+
+
+@pytest.mark.parametrize(("memlock", "said"), [(65536, True), (-1, False), (None, False), (1 << 40, False)])
+def test_a_limit_on_locked_memory_is_said_where_it_is_too_small(memlock: int | None, said: bool) -> None:
+    target = replace(KUNPENG, limits=LimitsFacts(memlock=memlock))
+    keys = {each.key for each in make_plan(BGE_M3, target, PlanOptions(lock=True)).notes}
+    assert ("plan.rule.memlock" in keys) is said
+    assert "plan.rule.memlock" not in {each.key for each in make_plan(BGE_M3, target).notes}
+
+
+@pytest.mark.parametrize(("weights_", "logged_mib"), [("bge-m3", 128.25 + 49.22), ("smollm2", 28.69)])
+def test_what_an_arm_build_reorders_is_counted(weights_: str, logged_mib: float) -> None:
+    """`CPU_REPACK model buffer size` of the build armv8.2-dotprod-fp16, emulated, with the file mapped."""
+    known_weights = {
+        "bge-m3": replace(BGE_M3, tensors=(*BGE_M3.tensors, TensorBytes("matrix", "Q6_K", 51_609_600))),
+        "smollm2": replace(SMOLLM2, tensors=(TensorBytes("tied", "Q8_0", 30_081_024),)),
+    }
+    plan = make_plan(known_weights[weights_], KUNPENG, PlanOptions(load_mode="mmap"))
+    assert rows_of(plan)["memory.repacked"] / 2**20 == pytest.approx(logged_mib, rel=0.001)
 
 
 def test_the_type_of_the_kv_cache_counts() -> None:

@@ -1,4 +1,4 @@
-"""The gate's table as a picture: size against quality, one dot a type. SVG, no library."""
+"""The gate's table as a picture: size against quality, one dot a type with its speed. SVG, no library."""
 
 from __future__ import annotations
 
@@ -72,9 +72,12 @@ def _dot(x: float, y: float, row: GateRow, report: GateReport) -> list[str]:
     chosen = row.quantization == report.chosen
     colour = _CHOSEN if chosen else _REFUSED if row.refused else _PASS
     label = f"{row.quantization} ✓" if chosen else row.quantization
+    if row.speed is not None:
+        label += f" · {row.speed:.0f} {report.speed_unit}"
+    right = x > _WIDTH * 0.75
     return [
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{7 if chosen else 5}" fill="{colour}"/>',
-        _text(x, y - 11, label, anchor="middle"),
+        _text(x - 12 if right else x + 12, y + 4, label, anchor="end" if right else "start"),
     ]
 
 

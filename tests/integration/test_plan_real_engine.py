@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -42,6 +43,7 @@ def _bench() -> ModuleType:
 bench = _bench()
 
 
+@cache
 def _real(task: str) -> WeightsInfo:
     path = needed(real_engine.weights(task), f"GGUF of a model for {task}")
     found: WeightsInfo = bench.info_of(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -17,7 +17,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_STATED = "libraries"  # the field of a profile that names further ones
 _GOMP = "libgomp.so.1"
 
 
@@ -77,25 +76,25 @@ def load() -> Libraries:
 
 
 def certain(profile: TargetProfile, rules: Rules) -> frozenset[str]:
-    """What the target has for sure: by its system, or because its profile says so."""
+    """What the target has for sure: by its system, or because its profile says so. What a survey did not find where
+    the system should have it is not there."""
     known = load()
-    named = profile.extra.get(_STATED)
-    stated: Iterable[str] = map(str, named) if isinstance(named, (list, tuple)) else ()
-    return frozenset().union(
-        rules.glibc_libraries,
-        stated,
+    found = frozenset().union(
+        profile.libraries or (),
         rules.gcc_libraries if profile.libc.glibcxx else (),
         rules.driver_libraries if profile.gpus else (),
         (_GOMP,) if profile.libc.gomp else (),
         *(one.libraries for one in known.base if one.fits(profile)),
         *(names for version, names in known.openssl.items() if f"{profile.openssl}.".startswith(f"{version}.")),
     )
+    return rules.glibc_libraries | (found - frozenset(profile.absent_libraries))
 
 
 def probable(profile: TargetProfile) -> frozenset[str]:
     """What it may well have, although nothing says so."""
     known = load()
-    return known.usual.union(*(() if profile.openssl else known.openssl.values()))
+    usual = known.usual.union(*(() if profile.openssl else known.openssl.values()))
+    return usual - frozenset(profile.absent_libraries)
 
 
 def multiarch(profile: TargetProfile) -> bool:

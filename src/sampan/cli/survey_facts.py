@@ -101,6 +101,7 @@ def _programs(profile: TargetProfile) -> list[Row]:
         ("glibc", _or_unknown(libc.glibc)),
         ("GLIBCXX / CXXABI", f"{_or_unknown(libc.glibcxx)} / {_or_unknown(libc.cxxabi)}"),
         ("GOMP", _or_unknown(libc.gomp)),
+        *([] if profile.libraries is None else [_row("libraries", _or_none(" ".join(profile.libraries)))]),
         ("systemd", _or_unknown(profile.systemd)),
         _row("init", _or_unknown(profile.init)),
         ("Python", _or_unknown(profile.python)),

@@ -178,6 +178,8 @@ class TargetProfile:
     cpu: CpuFacts
     page_size: int  # bytes
     libc: LibcFacts = LibcFacts()
+    libraries: tuple[str, ...] | None = None  # SONAMEs that are there, beside others; None: nobody looked
+    absent_libraries: tuple[str, ...] = ()  # looked for where the loader looks, and not there
     memory_bytes: int | None = None
     memory_limit_bytes: int | None = None  # cgroup limit in force, if any
     cpu_quota: float | None = None  # CPUs' worth of time granted by the cgroup, if limited

@@ -17,6 +17,7 @@ from sampan.survey import (
     guards,
     libc,
     resources,
+    script,
     system,
     topology,
 )
@@ -32,6 +33,7 @@ def survey_this(root: Path = Path("/")) -> TargetProfile:
     if found is None or found.machine is None:
         raise IncompatibleError("survey.userland", root=str(root))
     limits = cgroups.read(root)
+    libraries, absent = libc.present(root, found.machine, script.libraries())
     return TargetProfile(
         name="this",
         arch=found.machine,
@@ -39,6 +41,8 @@ def survey_this(root: Path = Path("/")) -> TargetProfile:
         cpu=_cpu(root, found.machine),
         page_size=_page_size(root, found.bits),
         libc=libc.facts(root, found.machine),
+        libraries=libraries,
+        absent_libraries=absent,
         memory_bytes=system.memory_bytes(read_text(root / "proc/meminfo")),
         memory_limit_bytes=limits.memory_bytes,
         cpu_quota=limits.cpu_quota,

@@ -16,7 +16,7 @@ _KNOWN = frozenset(
     re.findall(
         r"\w+",
         "ab m k oi on ov pg cm cv cf cn cs ci cp ca cr xf xu hw hx fl pr so co nu al cg cq ml mt ma sw lm ln lp "
-        "gc gx ga go py ss sh ta sy in se aa ky fa u px lc t g n d v p z",
+        "gc gx ga go li py ss sh ta sy in se aa ky fa u px lc t g n d v p z",
     )
 )
 
@@ -34,6 +34,7 @@ def profile(text: str, *, name: str, where: str) -> TargetProfile:
 def _profile(fields: Fields, name: str, where: str) -> TargetProfile:
     arch = architecture(fields.raw("ab") or "", where)
     proxies = fields.raw("px")
+    libraries, absent = pasted_parts.libraries(fields.raw("li"))
     page = fields.number("pg")
     if page not in PAGE_SIZES:
         raise BadInputError("survey.block-field", path=where, detail=f"pg={page}")
@@ -49,6 +50,8 @@ def _profile(fields: Fields, name: str, where: str) -> TargetProfile:
         cpu=cpu_facts(fields, arch),
         page_size=page,
         libc=LibcFacts(fields.text("gc"), fields.text("gx"), fields.text("ga"), fields.text("go")),
+        libraries=libraries,
+        absent_libraries=absent,
         memory_bytes=fields.number("mt", 1024),
         memory_limit_bytes=fields.number("ml"),
         cpu_quota=pasted_parts.quota(fields.raw("cq")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sampan.spec.target import DeviceFacts, DiskFacts, GpuFacts, Moment, NpuFacts, UserFacts
+from sampan.survey import script
 from sampan.survey.fields import Fields, parts
 
 
@@ -12,6 +13,11 @@ def quota(raw: str | None) -> float | None:
     """``150000/100000`` as CPUs' worth of time; None for no limit."""
     granted, _, period = (raw or "").partition("/")
     return int(granted) / int(period) if period and int(period) else None
+
+
+def libraries(value: str | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Those that are there, and those that are not; (None, ()) where nobody looked."""
+    return (None, ()) if value is None else script.unpack_libraries(*parts(value, 2)[:2])
 
 
 def gpu(value: str) -> GpuFacts:

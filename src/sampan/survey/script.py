@@ -75,11 +75,33 @@ def _read(name: str) -> str:
 @cache
 def x86_flags() -> tuple[str, ...]:
     """The place of a name is the number of its bit. The script is the only place where the list is kept."""
-    found = re.search(r"^X86_FLAGS='([^']+)'", text(), re.MULTILINE)
+    return _list("X86_FLAGS")
+
+
+@cache
+def libraries() -> tuple[str, ...]:
+    """The SONAMEs that are looked for, numbered likewise."""
+    return _list("LIBRARIES")
+
+
+def _list(name: str) -> tuple[str, ...]:
+    found = re.search(rf"^{name}='([^']+)'", text(), re.MULTILINE)
     return tuple(found[1].split()) if found else ()
 
 
 def unpack_flags(digits: str) -> frozenset[str]:
     """The names whose bits are set, the first bit being the highest of the first digit. Raises ValueError."""
-    bits = "".join(f"{int(digit, 16):04b}" for digit in digits)
-    return frozenset(name for name, bit in zip(x86_flags(), bits, strict=False) if bit == "1")
+    return frozenset(name for name, bit in zip(x86_flags(), _bits(digits), strict=False) if bit == "1")
+
+
+def unpack_libraries(count: str, digits: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of the first ``count`` names those that are there, and those that are not. Raises ValueError."""
+    bits = _bits(digits)
+    if not 0 <= int(count) <= len(bits):
+        raise ValueError(f"li={count},{digits}")
+    looked = tuple(zip(libraries(), bits[: int(count)], strict=False))
+    return tuple(name for name, bit in looked if bit == "1"), tuple(name for name, bit in looked if bit == "0")
+
+
+def _bits(digits: str) -> str:
+    return "".join(f"{int(digit, 16):04b}" for digit in digits)

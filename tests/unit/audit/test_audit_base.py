@@ -12,7 +12,7 @@ import pytest
 from sampan.audit import base, rules
 from sampan.audit.audit import audit
 from sampan.spec.target import LibcFacts, OsFacts, TargetProfile
-from sampan.survey import known
+from sampan.survey import known, script
 
 Put = Callable[[str, bytes], Path]
 Make = Callable[..., Any]
@@ -74,8 +74,21 @@ def test_what_the_profile_states_is_sure(put: Put, make: Make, kylin: TargetProf
     path = put("x.so", make(needed=["libuuid.so.1", "libgomp.so.1"]).build())
     finding = audit([path], kylin).findings[0]
     assert dict(finding.values)["libraries"] == "libuuid.so.1, libgomp.so.1"
-    surveyed = replace(kylin, libc=replace(kylin.libc, gomp="4.5"), extra={"libraries": ["libuuid.so.1"]})
+    surveyed = replace(kylin, libc=replace(kylin.libc, gomp="4.5"), libraries=("libuuid.so.1",))
     assert _codes(path, surveyed) == ["tls.static"]
+
+
+def test_what_a_survey_did_not_find_is_missing(put: Put, make: Make, kylin: TargetProfile) -> None:
+    path = put("x.so", make(needed=["libuuid.so.1", "libz.so.1", "libm.so.6", "libexpat.so.1"]).build())
+    surveyed = replace(kylin, absent_libraries=("libuuid.so.1", "libz.so.1", "libm.so.6"))
+    found = {finding.code: dict(finding.values)["libraries"] for finding in audit([path], surveyed).findings}
+    assert found == {"closure.missing": "libuuid.so.1, libz.so.1", "closure.unstated": "libexpat.so.1"}
+
+
+def test_a_survey_looks_for_each_library_that_is_not_sure_everywhere() -> None:
+    known = base.load()
+    names = known.usual.union(*(one.libraries for one in known.base), *known.openssl.values())
+    assert names == set(script.libraries())
 
 
 def test_the_targets_libgomp_wants_static_tls_when_it_is_loaded_late(

@@ -217,7 +217,7 @@ def test_libraries_that_a_survey_names_count_as_the_targets(put: Put, make: Make
     path = put("x.so", make(needed=["libgomp.so.1"], needs=needs).build())
     late = replace(kylin, libc=replace(kylin.libc, glibc="2.34"))
     assert [finding.code for finding in audit([path], late).findings] == ["closure.unstated"]
-    surveyed = replace(late, extra={"libraries": ["libgomp.so.1"]})
+    surveyed = replace(late, libraries=("libgomp.so.1",))
     assert audit([path], surveyed).findings == ()
     needs["libgomp.so.1"]["GOMP_5.0"] = ["c"]
     path = put("x.so", make(needed=["libgomp.so.1"], needs=needs).build())

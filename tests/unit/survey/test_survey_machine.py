@@ -10,7 +10,7 @@ from tests.fakes.machines import AARCH64, ARM32, X86_64, auxv, cpuinfo, library,
 from sampan.errors import ExitCode, IncompatibleError
 from sampan.spec import codec
 from sampan.spec.target import GpuFacts, LibcFacts, OsFacts, TargetProfile
-from sampan.survey import system
+from sampan.survey import script, system
 from sampan.survey.machine import survey_this
 
 OS_RELEASE = """NAME="Kylin Linux Advanced Server"
@@ -60,6 +60,16 @@ def test_a_kylin_server_is_surveyed(tmp_path: Path) -> None:
     assert (profile.systemd, profile.python) == (243, "3.7")
     assert {source.check for source in profile.sources} == {"S"}
     assert codec.from_json(TargetProfile, codec.to_json(profile), where="-") == profile
+
+
+def test_libraries_are_those_of_the_loaders_folders_and_of_its_cache(tmp_path: Path) -> None:
+    root = write(kylin(tmp_path), {"usr/lib64/libz.so.1": library([]), "lib/libacl.so.1": library([], machine=ARM32)})
+    write(root, {"opt/x/libuuid.so.1": library([]), "etc/ld.so.cache": b"\1\2\0libuuid.so.1\0/opt/x/libuuid.so.1\0"})
+    profile = survey_this(root)
+    assert profile.libraries == ("libz.so.1", "libstdc++.so.6", "libuuid.so.1")
+    assert {*profile.libraries, *profile.absent_libraries} == set(script.libraries())
+    (root / "usr/lib64/libc.so.6").unlink()
+    assert (survey_this(root).libraries, survey_this(root).absent_libraries) == (None, ())
 
 
 def test_what_cannot_be_read_stays_unknown(tmp_path: Path) -> None:

@@ -50,6 +50,21 @@ def test_composite_values() -> None:
     assert codec.from_json(TargetProfile, codec.to_json(profile), where="-") == profile
 
 
+def test_libraries_that_an_older_script_did_not_look_for_are_unknown() -> None:
+    assert (read(LEAST).libraries, read(LEAST).absent_libraries) == (None, ())
+    profile = read(LEAST + "li=6,a4;")
+    assert profile.libraries == ("libz.so.1", "liblzma.so.5", "libmvec.so.1")
+    assert profile.absent_libraries == ("libbz2.so.1.0", "libcrypt.so.1", "libnsl.so.1")
+    assert codec.from_json(TargetProfile, codec.to_json(profile), where="-") == profile
+
+
+@pytest.mark.parametrize("value", ["x,a4", "9,a4", "-1,a4", "6", "6,xy"])
+def test_a_list_of_libraries_that_is_none(value: str) -> None:
+    with pytest.raises(BadInputError) as raised:
+        read(LEAST + f"li={value};")
+    assert raised.value.key == "survey.block-field"
+
+
 def test_no_proxies_is_another_thing_than_unknown() -> None:
     assert read(LEAST + "px=;").proxies == ()
 

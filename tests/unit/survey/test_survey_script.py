@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from tests.fakes.machines import write
+from tests.fakes.machines import library, write
 from tests.fakes.surveys import LARGEST, pretended, printed_block, run, shell
 
 from sampan.edge.process import ProcessRunner
@@ -82,7 +82,7 @@ def test_without_the_kernels_words_the_names_are_sent(tmp_path: Path) -> None:
 
 def test_the_script_is_short_and_plain() -> None:
     lines = script.text().splitlines()
-    assert len(lines) < 300
+    assert len(lines) < 320
     assert max(map(len, lines)) <= 160
     bare = re.sub(r"'[^']*'|#.*|\$\(\(.*?\)\)(?!\))", "", script.text())  # without quoted words, remarks and sums
     assert "<<" not in bare  # here-documents may be written to /tmp
@@ -115,6 +115,24 @@ def test_the_list_of_x86_features_only_grows() -> None:
     flags = script.x86_flags()
     assert len(set(flags)) == len(flags)
     assert (flags[0], flags[100], flags[270]) == ("fpu", "xop", "fred")
+
+
+def test_the_list_of_libraries_only_grows() -> None:
+    names = script.libraries()
+    assert len(set(names)) == len(names)
+    assert (names[0], names[20], names[47]) == ("libz.so.1", "libpcre.so.1", "libcrypto.so.3")
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_libraries_are_looked_for_where_the_loader_looks(tmp_path: Path, name: str) -> None:
+    root = pretended(tmp_path, "kunpeng-920")
+    own, other = library([]), library([], machine=40, bits=32)
+    places = "".join(f"{root}/{path}\0" for path in ("opt/x/libuuid.so.1", "opt/y z/libexpat.so.1"))
+    write(root, {"usr/lib64/libz.so.1": own, "usr/lib64/libacl.so.1": other, "usr/lib/libacl.so.1": b"GROUP ( x )"})
+    write(root, {"opt/x/libuuid.so.1": own, "opt/y z/libexpat.so.1": own, "etc/ld.so.cache": f"\1\2\0{places}"})
+    told = pasted.profile(run(shell(name), root), name="", where="-")
+    assert told.libraries == ("libz.so.1", "libstdc++.so.6", "libgomp.so.1", "libuuid.so.1")
+    assert {*told.libraries, *told.absent_libraries} == set(script.libraries())
 
 
 def test_every_feature_that_a_variant_asks_for_is_in_the_list() -> None:

@@ -35,6 +35,12 @@ if timeout 10 true 2>/dev/null; then wait10='timeout 10'; else wait10=''; fi
 patient() { $wait10 "$@" 2>/dev/null </dev/null; }
 # Bits, byte order and machine from an ELF file's head, such as 0201b700 for 64-bit little-endian arm64. ELF 文件头。
 elf() { od -An -v -tx1 -N20 "$1" 2>/dev/null | tr -d ' \n' | sed -n 's/^7f454c46\(....\).*\(....\)$/\1\2/p'; }
+# Bits as hexadecimal digits; what is no whole digit at the end is dropped. 二进制转十六进制。
+hex() {
+    printf '%s' "$1" | sed 's/..../& /g; s/ [01]*$/ /; s/0000 /0/g; s/0001 /1/g; s/0010 /2/g; s/0011 /3/g
+        s/0100 /4/g; s/0101 /5/g; s/0110 /6/g; s/0111 /7/g; s/1000 /8/g; s/1001 /9/g; s/1010 /a/g; s/1011 /b/g
+        s/1100 /c/g; s/1101 /d/g; s/1110 /e/g; s/1111 /f/g'
+}
 # Words of the first list that are in every line of standard input. 所有行共有的单词。
 common() {
     read -r kept || return 0
@@ -95,9 +101,7 @@ tsxldtrk pconfig arch_lbr ibt amx_bf16 avx512_fp16 amx_tile amx_int8 flush_l1d a
 amx_fp16 avx_ifma lam avx_vnni_int8 avx_ne_convert avx_vnni_int16 amx_complex sha512 sm3 sm4 tdx_guest brs amd_lbr_v2 perfmon_v2 fred'
 if [ "$word" = flags ] && [ -n "$shared" ]; then
     bits=$(for name in $X86_FLAGS 0 0 0; do case " $shared " in *" $name "*) printf 1 ;; *) printf 0 ;; esac; done)
-    put xf "$(printf '%s' "$bits" | sed 's/..../& /g; s/ [01]*$/ /; s/0000 /0/g; s/0001 /1/g; s/0010 /2/g; s/0011 /3/g
-        s/0100 /4/g; s/0101 /5/g; s/0110 /6/g; s/0111 /7/g; s/1000 /8/g; s/1001 /9/g; s/1010 /a/g; s/1011 /b/g
-        s/1100 /c/g; s/1101 /d/g; s/1110 /e/g; s/1111 /f/g')"
+    put xf "$(hex "$bits")"
     listed=" $(echo $X86_FLAGS) "
     for name in $shared; do case $listed in *" $name "*) ;; *) put xu "$(enc "$name")" ;; esac; done
 fi
@@ -163,9 +167,11 @@ soft() { sed -n "s/^Max $1  *\([a-z0-9]*\) .*/\1/p" /proc/self/limits 2>/dev/nul
 fact lm 'Limit memlock (-1: none) 锁定内存限制' "$(soft 'locked memory')"
 fact ln 'Limit nofile 打开文件限制' "$(soft 'open files')"; fact lp 'Limit nproc 进程数限制' "$(soft processes)"
 # --- libraries: the highest version names that the files define 系统库实际导出的最高版本 ---
+# The loader's own folders, then those of its cache. 先查加载器默认目录，再查其缓存中的目录。
+cached=$(cat /etc/ld.so.cache /dev/null 2>/dev/null | tr '\000' '\n' | sed -n 's|^\(/[A-Za-z0-9._/+-]*\)/[A-Za-z0-9._+-]*$|\1|p' | sort -u)
 library() {
-    for folder in /lib/*-linux-gnu* /usr/lib/*-linux-gnu* /lib64 /usr/lib64 /lib /usr/lib; do
-        [ "$(elf "$folder/$1")" != "$abi" ] || { echo "$folder/$1" && return; }
+    for folder in /lib/*-linux-gnu* /usr/lib/*-linux-gnu* /lib64 /usr/lib64 /lib /usr/lib $cached; do
+        [ -f "$folder/$1" ] && [ "$(elf "$folder/$1")" = "$abi" ] && echo "$folder/$1" && return
     done
 }
 highest() { # FILE PREFIX
@@ -177,6 +183,19 @@ banner=$([ -z "$libc" ] || tr -cs 'A-Za-z0-9. ' '\n' <"$libc" 2>/dev/null | sed 
 fact gc 'glibc' "${banner:-$(highest "$libc" GLIBC)}"; fact gx 'libstdc++ (GLIBCXX_)' "$(highest "$libcxx" GLIBCXX)"
 fact ga 'libstdc++ (CXXABI_)' "$(highest "$libcxx" CXXABI)"
 fact go 'libgomp (GOMP_)' "$(highest "$(library libgomp.so.1)" GOMP)"
+# Which of these are there, as bits: the place of a name in this list is its number. Only ever add at the end. 只能在末尾追加。
+LIBRARIES='libz.so.1 libbz2.so.1.0 liblzma.so.5 libcrypt.so.1 libnsl.so.1 libmvec.so.1 libstdc++.so.6 libgcc_s.so.1 libgomp.so.1 libbz2.so.1 liblz4.so.1
+libzstd.so.1 libexpat.so.1 libuuid.so.1 libblkid.so.1 libmount.so.1 libcap.so.2 libacl.so.1 libattr.so.1 libselinux.so.1 libpcre.so.1
+libpcre2-8.so.0 libaudit.so.1 libpam.so.0 libtinfo.so.6 libncurses.so.6 libelf.so.1 libsystemd.so.0 libudev.so.1 libdbus-1.so.3 libglib-2.0.so.0
+libgobject-2.0.so.0 libgthread-2.0.so.0 libgmodule-2.0.so.0 libgio-2.0.so.0 libxml2.so.2 libsqlite3.so.0 libcurl.so.4 libgmp.so.10
+libgcrypt.so.20 libgpg-error.so.0 libp11-kit.so.0 libssl.so.10 libcrypto.so.10 libssl.so.1.1 libcrypto.so.1.1 libssl.so.3 libcrypto.so.3'
+bits='' found=''
+for name in $LIBRARIES; do
+    if [ -n "$(library "$name")" ]; then bits=${bits}1 found="$found $name"; else bits=${bits}0; fi
+done
+if [ -n "$libc" ]; then
+    put li "${#bits},$(hex "${bits}000")" && row 'Common libraries that are there 已有的常用库' "$(echo ${found:-none 无})"
+fi
 # --- programs 程序版本 ---
 fact py 'Python' "$(patient python3 -V | sed -n 's/^Python \([0-9.]*\).*/\1/p')"
 fact ss 'OpenSSL' "$(patient openssl version | sed -n 's/^OpenSSL \([^ ]*\).*/\1/p')"

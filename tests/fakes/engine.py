@@ -155,6 +155,8 @@ class FakeLlamaServer:
     async def generate(self, request: web.Request) -> web.StreamResponse:
         body = await self._body(request)
         chat = "messages" in body
+        if chat and any(not isinstance(each, dict) or "content" not in each for each in body["messages"]):
+            return _refuse(400, "message must contain 'content'", "invalid_request_error")
         prompt = str(body["messages"][-1]["content"] if chat else body["prompt"])
         words = prompt.split()
         if len(words) >= self.context:

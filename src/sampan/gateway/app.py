@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sampan.gateway.admission import Admission
 from sampan.gateway.batching import Batching
@@ -163,5 +163,12 @@ class Api:
 
 async def _send(call: Call, reply: Answer, send: Send) -> int:
     reply.headers.append((b"x-request-id", call.id.encode("ascii")))
-    await reply.send(send)
+
+    async def careful(message: Message) -> None:
+        try:
+            await send(message)
+        except RuntimeError as error:  # uvloop's word for a connection that was closed meanwhile
+            raise ClientGoneError from error
+
+    await reply.send(careful)
     return reply.status

@@ -67,10 +67,10 @@ def prompted(inputs: tuple[TextOrTokens, ...], kind: object, model: ServedModel)
     if kind is None:
         return inputs
     prompts = dict(model.prompts)
-    if kind not in prompts:
+    if not isinstance(kind, str) or kind not in prompts:
         known = ", ".join(prompts) or "-"
         raise ApiError("invalid_value", "input_type", field="input_type", expected=known)
-    prefix = prompts[str(kind)]
+    prefix = prompts[kind]
     return tuple(prefix + text if isinstance(text, str) else text for text in inputs)
 
 

@@ -1,0 +1,121 @@
+"""Hostile bytes and senseless requests: no 500, no hang, no leak.
+
+Seconds of the fuzzing of HTTP: SAMPAN_FUZZ_SECONDS (5). schemathesis is no dependency of this project: name its
+program by SAMPAN_TEST_SCHEMATHESIS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.fakes.served import Served, served
+
+from sampan.gateway import process_facts
+
+pytestmark = pytest.mark.integration
+SECONDS = float(os.environ.get("SAMPAN_FUZZ_SECONDS", "5"))
+SEEDS = (
+    b'POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{"input": "a"}',
+    b'POST /v1/similarity HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n{"pairs":[["a","bc"]]}',
+    b'POST /v1/embeddings HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"inp\r\n9\r\nut": "a"}\r\n0\r\n\r\n',
+    b"GET /v1/models HTTP/1.1\r\nX-Request-Id: a\r\nConnection: keep-alive\r\n\r\nGET /health HTTP/1.1\r\n\r\n",
+    b"GET /metrics HTTP/1.0\r\nAuthorization: Bearer sk-sampan-00000000-x\r\n\r\n",
+    b"POST /v1/embeddings HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    b"OPTIONS * HTTP/1.1\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+)
+PIECES = (
+    b"\r\n",
+    b"\0",
+    b"\xff\xfe",
+    b": ",
+    b"Content-Length: -1\r\n",
+    b"9" * 40,
+    b"Transfer-Encoding: chunked\r\n",
+    b"{",
+    b"[" * 99,
+)
+
+
+def mutated(source: random.Random) -> bytes:
+    """One of the seeds, damaged."""
+    data = bytearray(source.choice(SEEDS))
+    for _ in range(source.randint(0, 4)):
+        place = source.randrange(len(data) + 1)
+        match source.randrange(4):
+            case 0:
+                data[place:place] = source.choice(PIECES)
+            case 1:
+                del data[place : place + source.randint(1, 12)]
+            case 2:
+                data[place:place] = source.randbytes(source.randint(1, 8))
+            case _:
+                data += source.choice(SEEDS)
+    return bytes(data)
+
+
+def throw(port: int, data: bytes) -> bytes:
+    """What comes back within a moment."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := connection.recv(65536):
+                answer += piece
+        except ConnectionError:
+            return b""
+    return answer
+
+
+def rss(service: Served) -> int:
+    return process_facts.resident_bytes(Path(f"/proc/{service.process.pid}")) or 0
+
+
+def test_damaged_http_is_answered_or_hung_up_on() -> None:
+    source = random.Random(5)
+    with served() as service:
+        for _ in range(300):
+            throw(service.port, mutated(source))
+        before, until, count = rss(service), time.monotonic() + SECONDS, 0
+        while time.monotonic() < until:
+            data = mutated(source)
+            answer = throw(service.port, data)  # a hang is a timeout here
+            assert b"HTTP/1.1 500" not in answer, data
+            count += 1
+        assert service.get("/ready")[0] == 200
+        log = (service.folder / "log").read_text()
+        after = rss(service)
+    assert "Traceback" not in log.replace("sampan.engine", "")
+    assert count > 20
+    assert after - before < 4 << 20
+
+
+@pytest.mark.parametrize("task", ["embedding", "chat", "rerank"])
+def test_schemathesis_finds_no_fault(task: str, tmp_path: Path) -> None:
+    program = shutil.which(os.environ.get("SAMPAN_TEST_SCHEMATHESIS", "schemathesis"))
+    if program is None:
+        pytest.skip("no schemathesis; see the head of this file")
+    with served(task=task) as service:
+        described = service.get("/openapi.json")[1]
+        for path in described["paths"].values():
+            for (
+                verb
+            ) in path.values():  # with a deadline of nothing 504 is the right answer, which it takes for a fault
+                verb["parameters"] = [
+                    each for each in verb.get("parameters", ()) if each["name"] != "X-Request-Timeout"
+                ]
+        (tmp_path / "openapi.json").write_text(json.dumps(described))
+        checks = "not_a_server_error,response_schema_conformance,status_code_conformance,content_type_conformance"
+        words = [program, "run", str(tmp_path / "openapi.json"), "--url", service.url, "--checks", checks]
+        words += ["--max-examples", "30", "--seed", "7", "--request-timeout", "20"]
+        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+        assert service.get("/ready")[0] == 200
+    assert ran.returncode == 0, ran.stdout[-4000:]

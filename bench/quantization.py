@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/quantization.py [SOURCE …]
 
-Prints Markdown. Needs the package index and the engine's tools (built at the first run: minutes). Figures of quality are
-the same on every machine of one kind of CPU; speeds are this machine's. Measured results come from the cache.
+Prints Markdown. Needs the package index and the engine's tools (built at the first run: minutes). Figures of quality
+are the same on every machine of one kind of CPU; speeds are this machine's. Measured results come from the cache.
 """
 
 from __future__ import annotations

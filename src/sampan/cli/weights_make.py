@@ -10,7 +10,7 @@ import typer
 
 from sampan import i18n
 from sampan.cli import options, output
-from sampan.errors import VerificationError
+from sampan.errors import ExitCode, VerificationError
 
 if TYPE_CHECKING:
     from sampan.flow.quantizing import Quantized
@@ -80,6 +80,8 @@ def quantize(
         _write(made, out, all_files=all_files)
     _show(made.report, out)
     if made.chosen is None:
+        if output.wants_json():  # the report says it all; a second document would be none
+            raise SystemExit(int(ExitCode.VERIFICATION_FAILED))
         raise VerificationError("gate.none", types=", ".join(row.quantization for row in made.report.rows))
 
 

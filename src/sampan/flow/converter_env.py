@@ -60,18 +60,19 @@ def _environment(lock: str, torch: str, tools: Tools) -> Path:
         done = tools.runner.run([sys.executable, "-m", "venv", str(venv)])
         if done.returncode != 0:
             raise MissingToolError("import.venv", detail=_last(done.output))
-        pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", "--no-deps"]
+        pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input"]
+        locked = ["--no-deps", "--require-hashes", "--requirement", str(requirements)]
         with tools.progress.task(i18n.text("import.step.environment")):
-            done = tools.runner.run([*pip, torch])
-            if done.returncode != 0:
-                raise MissingToolError("import.torch", torch=torch, detail=_last(done.output))
-            done = tools.runner.run([*pip, "--require-hashes", "--requirement", str(requirements)])
+            done = tools.runner.run([*pip, *locked])
             if done.returncode != 0:
                 raise MissingToolError("import.packages", detail=_last(done.output))
+            done = tools.runner.run([*pip, torch])  # what it needs is there; a CUDA build brings its own
+            if done.returncode != 0:
+                raise MissingToolError("import.torch", torch=torch, detail=_last(done.output))
         shutil.rmtree(venv / "bin" / "__pycache__", ignore_errors=True)
 
     version = platform.python_version()
-    key: dict[str, object] = {"recipe": 1, "lock": hashlib.sha256(lock.encode()).hexdigest(), "torch": torch}
+    key: dict[str, object] = {"recipe": 2, "lock": hashlib.sha256(lock.encode()).hexdigest(), "torch": torch}
     key |= {"python": version, "base": sys.base_prefix, "machine": platform.machine()}
     return tools.store.get_or_make("converter", key, make) / "venv" / "bin" / "python"
 
@@ -102,4 +103,4 @@ def _require_room(folder: Path) -> None:
 def _last(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("WARNING")]
     telling = [line for line in lines if line.startswith("ERROR")]
-    return (telling or lines or ["?"])[-1][:300]
+    return (telling or lines or ["?"])[0][:300]

@@ -29,6 +29,7 @@ class ExitCode(IntEnum):
     REHEARSAL_FAILED = 10
     SERVICE = 11
     WARNINGS = 12  # no error class: only a verb that was asked to be strict ends with it
+    BUSY = 13
     INTERRUPTED = 130
 
 
@@ -118,3 +119,9 @@ class ServiceError(SampanError):
     """The installed service is not running, not ready or answers wrongly."""
 
     exit_code = ExitCode.SERVICE
+
+
+class BusyError(SampanError):
+    """Another sampan is changing the same thing just now."""
+
+    exit_code = ExitCode.BUSY

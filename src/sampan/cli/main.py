@@ -27,8 +27,23 @@ WORKSHOP_VERBS = (
     "split",
 )
 EVERYWHERE = ("survey",)
-SERVICE_VERBS = ("status", "start", "stop", "uninstall")  # all in one module
-TARGET_VERBS = ("serve", "selftest", "install", "service", "doctor", "verify", "trust", "key", "join")
+SERVICE_VERBS = ("status", "start", "stop", "restart", "logs", "uninstall")  # all in one module
+RELEASE_VERBS = ("upgrade", "rollback", "releases", "gc")  # these, too
+TARGET_VERBS = (
+    "serve",
+    "selftest",
+    "install",
+    "service",
+    "release",
+    "run",
+    "doctor",
+    "verify",
+    "trust",
+    "key",
+    "join",
+    "receipt",
+    "apply",
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -80,6 +95,6 @@ def build_app() -> typer.Typer:
 def main() -> None:
     """Entry point of the ``sampan`` command."""
     i18n.use_environment()
-    i18n.use_program(entry.program(), (*EVERYWHERE, *TARGET_VERBS, *SERVICE_VERBS))
+    i18n.use_program(entry.program(), (*EVERYWHERE, *TARGET_VERBS, *SERVICE_VERBS, *RELEASE_VERBS))
     app = build_app()
     raise SystemExit(entry.run(app, sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""``sampan status | start | stop | uninstall``: the life of an installed service."""
+"""``sampan status | start | stop | restart | logs | uninstall``: the life of an installed service."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Prefix = Annotated[Path | None, typer.Option("--prefix", help=i18n.text("cli.opt
 
 
 def register(app: typer.Typer) -> None:
-    """Add the four verbs."""
-    for verb in (status, start, stop, uninstall):
+    """Add the verbs."""
+    for verb in (status, start, stop, restart, logs, uninstall):
         options.add(app, verb, options.TARGET_PANEL)
 
 
@@ -38,11 +38,10 @@ def status(name: Name = None, prefix: Prefix = None, json: options.Json = False)
     """Exit code 0 only where the service answers."""
     from sampan.edge.process import ProcessRunner
     from sampan.flow import target
-    from sampan.install.machine import Machine
     from sampan.install.service import status as ask
 
     found = _found(name, prefix)
-    result = ask(found, Machine(ProcessRunner()), target.probe_health, target.run_folder(found.name))
+    result = ask(found, found.machine(ProcessRunner()), target.probe_health, target.run_folder(found.name))
     output.print_value(
         result, lambda: output.facts_table(i18n.text("cli.status.title", name=result.name), _rows(result))
     )
@@ -65,41 +64,76 @@ def _rows(result: ServiceStatus) -> list[tuple[str, ...]]:
         ("row.memory", memory),
         ("row.restarts", result.restarts),
         ("row.enabled", enabled),
+        ("row.pending", result.pending and i18n.text("cli.status.pending", verb=result.pending)),
     )
     return [(i18n.text(key), str(value)) for key, value in facts if value is not None]
 
 
 def start(name: Name = None, prefix: Prefix = None) -> None:
-    """Start the unit."""
+    """Start the unit; an upgrade that was cut off is taken back before."""
     from sampan.edge.process import ProcessRunner
-    from sampan.install.machine import Machine
     from sampan.install.service import start as run
 
-    found = _found(name, prefix)
-    run(found, Machine(ProcessRunner()))
+    found = _settled(name, prefix)
+    run(found, found.machine(ProcessRunner()))
     typer.echo(i18n.text("cli.started", name=found.name))
+
+
+def restart(name: Name = None, prefix: Prefix = None) -> None:
+    """Stop and start the unit; an upgrade that was cut off is taken back before."""
+    from sampan.edge.process import ProcessRunner
+    from sampan.install.service import restart as run
+
+    found = _settled(name, prefix)
+    run(found, found.machine(ProcessRunner()))
+    typer.echo(i18n.text("cli.restarted", name=found.name))
+
+
+def _settled(name: str | None, prefix: Path | None) -> Found:
+    from sampan.flow import installing
+
+    found = _found(name, prefix)
+    if found.record is not None:
+        installing.settle(found, lambda line: typer.echo(line, err=True))
+    return _found(name, prefix)
+
+
+def logs(
+    name: Name = None,
+    prefix: Prefix = None,
+    follow: bool = typer.Option(False, "--follow", "-f", help=i18n.text("cli.logs.opt.follow")),
+    lines: int = typer.Option(100, "--lines", "-n", min=0, help=i18n.text("cli.logs.opt.lines")),
+) -> None:
+    """Become the program that shows them."""
+    from sampan.flow import installing
+
+    installing.logs(_found(name, prefix), follow=follow, lines=lines)
 
 
 def stop(name: Name = None, prefix: Prefix = None) -> None:
     """Stop the unit or the foreground server."""
     from sampan.edge.process import ProcessRunner
     from sampan.flow import target
-    from sampan.install.machine import Machine
     from sampan.install.service import stop as run
 
     found = _found(name, prefix)
-    ran = run(found, Machine(ProcessRunner()), target.run_folder(found.name))
+    ran = run(found, found.machine(ProcessRunner()), target.run_folder(found.name))
     typer.echo(i18n.text("cli.stopped" if ran else "cli.was-stopped", name=found.name))
 
 
-def uninstall(name: Name = None, prefix: Prefix = None, json: options.Json = False) -> None:
+def uninstall(
+    name: Name = None,
+    prefix: Prefix = None,
+    purge: bool = typer.Option(False, "--purge", help=i18n.text("cli.uninstall.opt.purge")),
+    json: options.Json = False,
+) -> None:
     """Remove unit, user and prefix; name everything that was removed."""
     from sampan.flow import target
     from sampan.install.uninstall import uninstall as run
     from sampan.spec.codec import to_data
 
     found = _found(name, prefix)
-    removed = run(found, target.hands(lambda line: typer.echo(line, err=True), output.progress()))
+    removed = run(found, target.hands(lambda line: typer.echo(line, err=True), output.progress()), purge=purge)
     if output.wants_json():
         output.print_json(to_data(removed))
     else:

@@ -182,10 +182,9 @@ def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
 def listening(found: Found) -> Found:
     """The service where it really listens: as its foreground server was started, else as installed or planned."""
     from sampan.edge.process import ProcessRunner
-    from sampan.install.machine import Machine
     from sampan.install.service import at, foreground
 
-    server = None if found.has_unit else foreground(Machine(ProcessRunner()), run_folder(found.name))
+    server = None if found.has_unit else foreground(found.machine(ProcessRunner()), run_folder(found.name))
     return found if server is None else at(found, server)
 
 

@@ -111,11 +111,21 @@ def check(path: Path, trusted: Sequence[PublicKey], progress: Progress) -> Bundl
     """Read every byte of a bundle's folder or tar, executing none. Raises BadInputError, VerificationError."""
     with _opened(path, progress) as bundle:
         claims = _claims(bundle, path)
-        text = bundle.read(layout.SIGNATURE)
-        signed = dsse.parse(text, where=f"{path}: {layout.SIGNATURE}") if text is not None else None
-        verdict = policy.judge(signed, claims, trusted, signing_keys.verifier(), where=f"{path}: {layout.SIGNATURE}")
+        verdict = _verdict(bundle, claims, path, trusted)
         files = len(manifest.parse(bundle.read(layout.MANIFEST) or b"", where=str(path)).digests) + 1
         return BundleCheck(str(path), claims.name, claims.release, files, bundle.check(), verdict)
+
+
+def judge(path: Path, trusted: Sequence[PublicKey], progress: Progress) -> Verdict:
+    """Who vouches for a bundle's list of files, without looking at the files. Raises as ``check`` does."""
+    with _opened(path, progress) as bundle:
+        return _verdict(bundle, _claims(bundle, path), path, trusted)
+
+
+def _verdict(bundle: _Opened, claims: SignedBundle, path: Path, trusted: Sequence[PublicKey]) -> Verdict:
+    where, text = f"{path}: {layout.SIGNATURE}", bundle.read(layout.SIGNATURE)
+    signed = dsse.parse(text, where=where) if text is not None else None
+    return policy.judge(signed, claims, trusted, signing_keys.verifier(), where=where)
 
 
 def sign(path: Path, key_file: Path, password: bytes | None, progress: Progress) -> Signed:

@@ -15,7 +15,7 @@ def ensure(machine: Machine, user: str) -> bool:
     """
     if not _group_exists(machine, user):
         _first(machine, ("groupadd", "--system", user), ("addgroup", "-S", user))
-    if account_exists(machine.read("etc/passwd"), user) or machine.attempt("getent", "passwd", user):
+    if exists(machine, user):
         return False
     shell = next((f"/{path}" for path in _NO_SHELLS if (machine.root / path).exists()), "/bin/false")
     _first(
@@ -35,6 +35,11 @@ def ensure(machine: Machine, user: str) -> bool:
         ("adduser", "-S", "-D", "-H", "-h", "/nonexistent", "-s", shell, "-G", user, user),
     )
     return True
+
+
+def exists(machine: Machine, user: str) -> bool:
+    """Whether there is such a user, here or in a directory service."""
+    return account_exists(machine.read("etc/passwd"), user) or machine.attempt("getent", "passwd", user)
 
 
 def remove(machine: Machine, user: str) -> bool:

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from sampan import disk
-from sampan.disk import existing, sync_folder, write
+from sampan.disk import existing, sweep, sync_folder, write
 
-__all__ = ["existing", "filesystem_errors", "make_folders", "point", "remove_empty", "sync_folder", "write"]
+__all__ = ["existing", "filesystem_errors", "make_folders", "point", "remove_empty", "sweep", "sync_folder", "write"]
 
 FOLDER_MODE, PROGRAM_MODE, FILE_MODE = 0o755, 0o755, 0o644
 
@@ -24,6 +24,7 @@ def make_folders(path: Path) -> tuple[Path, ...]:
     for folder in reversed(missing):
         folder.mkdir()
         folder.chmod(FOLDER_MODE)
+        sync_folder(folder.parent)
     return tuple(reversed(missing))
 
 

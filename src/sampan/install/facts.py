@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sampan.errors import BadInputError
-from sampan.install import disk, release, sums
+from sampan.install import disk, lock, place, release
 from sampan.install.machine import Machine, listening_ports, memory, number
-from sampan.install.model import RECORD, RELEASES, Installed, unit_name
+from sampan.install.model import CONFIG, RECORD, RELEASES, Installed
+from sampan.install.source import Source
 from sampan.spec import codec
-from sampan.spec.plan import Plan
+
+#: what a killed first installation may leave behind in its prefix
+_OURS = frozenset((lock.NAME, RELEASES, CONFIG))
 
 
 @dataclass(frozen=True)
 class HostFacts:
     """``prefix_state``: free (absent or empty), ours, foreign. ``port_owner``: nobody, ours, other.
 
-    ``release_state``: absent, same, damaged (same list, but a file changed) or different. ``unit_prefix_ours`` is
-    False where a unit of this name belongs to another prefix. None means unknown.
+    ``no_exec``: the folder from which nothing may run. ``release_state``: absent, same, damaged (same list, but a
+    file changed) or different. ``unit_ours`` is False where a unit of this name belongs to another prefix. None means
+    unknown.
     """
 
     root_user: bool
@@ -30,7 +34,7 @@ class HostFacts:
     memory_available: int | None
     disk_free: int
     disk_folder: str
-    no_exec: bool
+    no_exec: str | None
     writable: bool
     closed: str | None  # the outermost folder on the way that other users may not enter
     needed: int
@@ -39,13 +43,18 @@ class HostFacts:
     record: Installed | None
     release_state: str
     unit_ours: bool
+    page_size: int = 4096
+    memory_limit: int | None = None  # of a cgroup above the services, in bytes
+    port_holder: str | None = None  # another service that is set to this port
+    copies: tuple[str, ...] = ()  # other places where a service of this name is installed
+    clock: float = 0.0  # seconds since 1970
 
 
-def gather(machine: Machine, bundle: Path, plan: Plan, prefix: Path, port: int) -> HostFacts:
-    """Look at the target; change nothing. Raises BadInputError where the bundle has no readable list."""
-    record = read_record(prefix)
+def gather(machine: Machine, given: Source, prefix: Path, port: int) -> HostFacts:
+    """Look at the target; change nothing. Raises BadInputError where an installed release has no readable list."""
+    plan, record = given.plan, read_record(prefix)
     systemd = machine.systemd_version()
-    state = _release_state(bundle, prefix / RELEASES / str(plan.release))
+    state = _release_state(given.listed, prefix / RELEASES / str(plan.release))
     folder = disk.existing(prefix)
     space = os.statvfs(folder)
     meminfo = memory(machine.read("proc/meminfo"))
@@ -58,15 +67,20 @@ def gather(machine: Machine, bundle: Path, plan: Plan, prefix: Path, port: int) 
         memory_available=meminfo.get("MemAvailable"),
         disk_free=space.f_bavail * space.f_frsize,
         disk_folder=str(folder),
-        no_exec=bool(space.f_flag & os.ST_NOEXEC),
+        no_exec=place.no_exec(prefix, folder),
         writable=os.access(folder, os.W_OK | os.X_OK),
         closed=next((str(p) for p in reversed((folder, *folder.parents)) if not p.stat().st_mode & 0o001), None),
-        needed=0 if state == "same" else _size(bundle),
+        needed=0 if state == "same" else given.size,
         port_owner=_port_owner(machine, port, record, systemd),
         prefix_state=_prefix_state(prefix, record),
         record=record,
         release_state=state,
         unit_ours=_unit_ours(machine, plan.name, prefix),
+        page_size=os.sysconf("SC_PAGESIZE"),
+        memory_limit=place.memory_limit(machine),
+        port_holder=place.port_of_others(machine, plan.name, port),
+        copies=place.other_copies(plan.name, prefix),
+        clock=time.time(),
     )
 
 
@@ -81,22 +95,17 @@ def read_record(prefix: Path) -> Installed | None:
 def _prefix_state(prefix: Path, record: Installed | None) -> str:
     if record is not None:
         return "ours"
-    if not prefix.exists() or (prefix.is_dir() and not any(prefix.iterdir())):
+    if not prefix.exists() or (prefix.is_dir() and {path.name for path in prefix.iterdir()} <= _OURS):
         return "free"
     return "foreign"
 
 
-def _release_state(bundle: Path, installed: Path) -> str:
+def _release_state(listed: bytes, installed: Path) -> str:
     if not installed.exists():
         return "absent"
-    if not release.same_bundle(bundle, installed):
+    if not release.same_bundle(listed, installed):
         return "different"
     return "same" if release.intact(installed) else "damaged"
-
-
-def _size(bundle: Path) -> int:
-    files = (bundle / name for name in sums.read(bundle))
-    return sum(path.stat().st_size for path in files if path.is_file())
 
 
 def _controllers(machine: Machine) -> frozenset[str]:
@@ -112,18 +121,11 @@ def _port_owner(machine: Machine, port: int, record: Installed | None, systemd: 
         return "nobody"
     if record is None or systemd is None or not record.service or record.port != port:
         return "other"
-    running = number(machine.unit(unit_name(record.name)), "MainPID")
+    running = number(machine.state(record.name), "MainPID")
     return "ours" if running else "other"
 
 
 def _unit_ours(machine: Machine, name: str, prefix: Path) -> bool:
-    text = machine.read(f"etc/systemd/system/{unit_name(name)}")
+    path = machine.unit_file(name)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     return not text or f"ExecStart={str(prefix).replace('%', '%%')}/current/sampan " in text
-
-
-def plan_of(bundle: Path) -> Plan:
-    """The plan that travels in a bundle or release. Raises BadInputError where the folder is no bundle."""
-    path = bundle / "plan.json"
-    if not path.is_file():
-        raise BadInputError("install.no-bundle", path=str(bundle))
-    return codec.load(Plan, path)

@@ -12,23 +12,42 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.errors import MissingToolError, ServiceError
+from sampan.install.model import SCRIPT, SYSTEM, USER, unit_name
 from sampan.spec.ports import Completed, Runner
 
 _SBIN = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")  # a plain `su` leaves sbin out of PATH
+SERVICE_SCRIPT = "service.sh"  # in the prefix
 _VERSION = re.compile(r"systemd (\d+)")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """``root`` is ``/`` but in tests, and is laid before /proc, /etc and /run; never before the prefix."""
+    """``root`` is ``/`` but in tests, and is laid before /proc, /etc and /run; never before the prefix.
+
+    ``scope``: who keeps the service alive: systemd, the user's own systemd, or a script in ``prefix``.
+    """
 
     runner: Runner
     root: Path = Path("/")
+    scope: str = SYSTEM
+    prefix: Path | None = None
 
-    @property
-    def unit_folder(self) -> Path:
-        """Where the administrator's units live."""
-        return self.root / "etc/systemd/system"
+    def unit_file(self, name: str) -> Path:
+        """What keeps the service ``name`` alive: a unit, or the script that stands in for systemd."""
+        if self.scope == SCRIPT and self.prefix is not None:
+            return self.prefix / SERVICE_SCRIPT
+        if self.scope == USER:
+            home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+            return home / "systemd/user" / unit_name(name)
+        return self.root / "etc/systemd/system" / unit_name(name)
+
+    def manage(self, name: str, *words: str) -> tuple[str, ...]:
+        """The command that does ``words`` (of systemctl) to the service ``name``."""
+        if self.scope == SCRIPT:
+            return ("sh", str(self.unit_file(name)), *words)
+        whose = ("--user",) if self.scope == USER else ()
+        unit = () if words[0] == "daemon-reload" else (unit_name(name),)
+        return ("systemctl", *whose, *words, *unit)
 
     def run(self, *argv: str, timeout: float | None = 120.0) -> Completed:
         """Run a tool of the target. Raises MissingToolError."""
@@ -63,21 +82,30 @@ class Machine:
             return None
         try:
             match = _VERSION.search(self.run("systemctl", "--version").output)
+            if self.scope == USER and not self.attempt("systemctl", "--user", "show-environment"):
+                return None
         except MissingToolError:
             return None
         return int(match[1]) if match else None
 
-    def unit(self, name: str) -> dict[str, str]:
-        """What systemd says of a unit, property by property; unknown ones are left out by older versions."""
+    def state(self, name: str) -> dict[str, str]:
+        """What systemd says of a service, property by property; unknown ones are left out by older versions."""
         wanted = (
             "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,MemoryCurrent,ActiveEnterTimestamp,Result"
         )
-        return parse_properties(self.must("systemctl", "show", f"--property={wanted}", name))
+        return parse_properties(self.must(*self.manage(name, "show", f"--property={wanted}")))
+
+    def log_command(self, name: str, *words: str) -> tuple[str, ...]:
+        """The command that shows what the service printed; ``words`` are journalctl's."""
+        if self.scope == SCRIPT:
+            return self.manage(name, "logs", *words)
+        which = "--user-unit" if self.scope == USER else "--unit"
+        return ("journalctl", which, unit_name(name), *words)
 
     def journal(self, name: str, lines: int = 30) -> str:
-        """The last lines that a unit printed, for people."""
+        """The last lines that a service printed, for people."""
         try:
-            done = self.run("journalctl", "--unit", name, f"--lines={lines}", "--no-pager", "--output=cat")
+            done = self.run(*self.log_command(name, f"--lines={lines}", "--no-pager", "--output=cat"))
         except MissingToolError:
             return ""
         return done.output.strip()

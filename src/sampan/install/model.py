@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from sampan.errors import BadInputError
 
 DEFAULT_HOME = Path("/opt/sampan")
 RECORD = "installed.json"  # in the prefix: says that the prefix is ours
-RELEASES, CURRENT = "releases", "current"
+RELEASES, CURRENT, CONFIG = "releases", "current", "config"
+SYSTEM, USER, SCRIPT = "system", "user", "script"  # who keeps the service alive: systemd, the user's own, a script
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _USER_LENGTH = 31  # useradd's limit is 32 on every target; one less is safe with utmp
@@ -37,25 +39,61 @@ Echo = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class InstallOptions:
-    """``bundle`` is the unpacked bundle; ``prefix`` None means ``/opt/sampan/<name>``; ``port`` None the plan's.
+class OwnLimits:
+    """What an administrator gives the service instead of the plan's limits; None leaves them to the plan.
 
-    ``features`` are this CPU's, in the kernel's words. ``health_seconds`` bounds the wait for the first answer.
+    ``cpu_percent`` 100 is one CPU; ``cpus`` is a list as the kernel writes it, such as ``0-3,8``.
+    """
+
+    memory_bytes: int | None = None
+    cpu_percent: int | None = None
+    cpus: str | None = None
+
+
+@dataclass(frozen=True)
+class InstallOptions:
+    """``bundle`` is where the bundle lies. None keeps what is in force, and for what is new means: ``prefix``
+    ``/opt/sampan/<name>``, ``port`` the plan's, ``host`` 127.0.0.1, ``keys`` (file of API keys)
+    ``/etc/sampan/<name>/keys.json``, if any.
+
+    ``features`` are this CPU's, in the kernel's words; ``guards`` the security modules at work. ``health_seconds``
+    bounds the wait for the first answer. ``who`` is the person who overrides a refusal, for the record.
     """
 
     bundle: Path
     features: frozenset[str]
     prefix: Path | None = None
     port: int | None = None
-    host: str = "127.0.0.1"
+    host: str | None = None
     service: bool = True
     health_seconds: float = 900.0
+    scope: str = SYSTEM
+    keys: str | None = None
+    limits: OwnLimits = OwnLimits()
+    allow_downgrade: bool = False
+    unsigned: bool = False
+    who: str = "?"
+    guards: tuple[str, ...] = ()
+    keep: int = 2
+
+
+@dataclass(frozen=True)
+class Override:
+    """A refusal that a person overrode. ``what``: downgrade or unsigned; ``instead_of``: the release before."""
+
+    what: str
+    by: str
+    release: int
+    instead_of: int | None
+    time: str  # UTC, by the target's clock
 
 
 @dataclass(frozen=True)
 class Installed:
-    """The record in the prefix. ``state`` is installing or installed; ``created`` lists the folders that were made
-    to hold the prefix, outermost first, and goes away again with it where it is empty.
+    """The record in the prefix: what is in force. ``state`` is always installed (older ones wrote installing, too).
+
+    ``created`` lists the folders that were made to hold the prefix, outermost first; they go away again with it where
+    they are empty. ``previous`` is the release that roll-back returns to. ``overrides``: the latest last.
     """
 
     SCHEMA: ClassVar[str] = "sampan/installed/1"
@@ -71,11 +109,16 @@ class Installed:
     user: str | None = None
     user_created: bool = False
     created: tuple[str, ...] = ()
+    previous: int | None = None
+    scope: str = SYSTEM
+    keys: str | None = None
+    limits: OwnLimits = OwnLimits()
+    overrides: tuple[Override, ...] = ()
 
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """``mode``: systemd, foreground (its pid file was found) or files (installed without a service).
+    """``mode``: systemd, user (the user's own systemd), script, foreground (its pid file was found) or files.
 
     ``state`` is systemd's ActiveState, or active/inactive by the pid. None means unknown.
     """
@@ -96,6 +139,7 @@ class ServiceStatus:
     port: int
     health: str
     health_detail: str = ""
+    pending: str | None = None  # a change under way, or one that was cut off
 
 
 @dataclass(frozen=True)
@@ -113,6 +157,11 @@ def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise BadInputError("install.name", name=name)
     return name
+
+
+def user_home() -> Path:
+    """Where services of a user without root are installed."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "sampan"
 
 
 def unit_name(name: str) -> str:

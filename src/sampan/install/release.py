@@ -5,63 +5,82 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from sampan import i18n
 from sampan.errors import VerificationError
 from sampan.install import sums
 from sampan.install.disk import FILE_MODE, FOLDER_MODE, PROGRAM_MODE, sync_folder
 from sampan.spec.ports import Progress
 
 _BLOCK = 1 << 20
+PARTIAL, GONE, DAMAGED = "partial", "gone", "damaged"
 
 
-def copy_release(bundle: Path, target: Path, progress: Progress, title: str) -> None:
-    """Copy what SHA256SUMS lists into the new folder ``target``, hashing on the way.
+@dataclass(frozen=True)
+class Piece:
+    """One file on its way into a release: its path in the bundle, whether it is a program, its bytes."""
 
-    Files become 0755 where the bundle's are executable by their owner, else 0644; as root all belong to root.
-    ``target`` appears under its name only when it is whole. Raises VerificationError, BadInputError, OSError.
-    """
+    name: str
+    program: bool
+    blocks: Iterable[bytes]
+
+
+def aside(target: Path, why: str) -> Path:
+    """Where a release waits that is not (or no longer) whole: a hidden neighbour."""
+    return target.with_name(f".{target.name}.{why}")
+
+
+def lay_folder(bundle: Path, folder: Path, progress: Progress) -> None:
+    """Copy what SHA256SUMS of ``bundle`` lists, and the list. Raises VerificationError, BadInputError, OSError."""
     listed = sums.read(bundle)
     sums.check_names(bundle, listed)
-    partial = target.with_name(f".{target.name}.partial")
-    if partial.exists():  # of an earlier run that was killed
-        shutil.rmtree(partial)
     total = sum((bundle / name).stat().st_size for name in listed if (bundle / name).is_file())
-    try:
-        _folder(partial)
-        with progress.task(title, total) as task:
-            for name, digest in listed.items():
-                _copy_file(bundle, partial, name, digest)
-                task.advance((partial / name).stat().st_size)
-        for name in (sums.NAME, sums.SIGNATURE):
-            if (bundle / name).is_file():
-                _copy_file(bundle, partial, name, None)
-        os.sync()
-        partial.rename(target)
-        sync_folder(target.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    extras = tuple(name for name in (sums.NAME, sums.SIGNATURE) if (bundle / name).is_file())
+    lay(_pieces(bundle, (*listed, *extras)), listed, folder, progress, total)
 
 
-def _copy_file(bundle: Path, target: Path, name: str, digest: str | None) -> None:
-    source, copy = bundle / name, target / name
-    if not source.is_file():
-        raise VerificationError("install.missing-file", path=name)
-    for folder in reversed(copy.relative_to(target).parents[:-1]):
-        if not (target / folder).is_dir():
-            _folder(target / folder)
-    seen = hashlib.sha256()
-    with source.open("rb") as reader, copy.open("xb") as writer:
-        while block := reader.read(_BLOCK):
+def _pieces(bundle: Path, names: Iterable[str]) -> Iterator[Piece]:
+    for name in names:
+        source = bundle / name
+        if not source.is_file():
+            raise VerificationError("install.missing-file", path=name)
+        with source.open("rb") as reader:
+            program = bool(os.fstat(reader.fileno()).st_mode & 0o100)
+            yield Piece(name, program, iter(lambda reader=reader: reader.read(_BLOCK), b""))  # type: ignore[misc]
+
+
+def lay(pieces: Iterable[Piece], listed: Mapping[str, str], folder: Path, progress: Progress, total: int) -> None:
+    """Write ``pieces`` into the new ``folder`` (``total`` bytes), each that is ``listed`` held against its digest.
+
+    Programs become 0755, all else 0644; as root all belong to root. Raises VerificationError, OSError.
+    """
+    _folder(folder)
+    with progress.task(i18n.text("install.copying"), total) as task:
+        for piece in pieces:
+            size = _write(folder, piece, listed.get(piece.name))
+            task.advance(size)
+
+
+def _write(folder: Path, piece: Piece, digest: str | None) -> int:
+    copy = folder / piece.name
+    for parent in reversed(copy.relative_to(folder).parents[:-1]):
+        if not (folder / parent).is_dir():
+            _folder(folder / parent)
+    seen, size = hashlib.sha256(), 0
+    with copy.open("xb") as writer:
+        for block in piece.blocks:
             seen.update(block)
-            writer.write(block)
-        executable = os.fstat(reader.fileno()).st_mode & 0o100
-        os.fchmod(writer.fileno(), PROGRAM_MODE if executable else FILE_MODE)
+            size += writer.write(block)
+        os.fchmod(writer.fileno(), PROGRAM_MODE if piece.program else FILE_MODE)
         if os.geteuid() == 0:
             os.fchown(writer.fileno(), 0, 0)
     if digest is not None and seen.hexdigest() != digest:
-        raise VerificationError("install.changed-file", path=name)
+        raise VerificationError("install.changed-file", path=piece.name)
+    return size
 
 
 def _folder(path: Path) -> None:
@@ -71,15 +90,49 @@ def _folder(path: Path) -> None:
         os.chown(path, 0, 0)
 
 
-def same_bundle(bundle: Path, release: Path) -> bool:
-    """Whether ``release`` was installed from a bundle with the same list of files and hashes. Raises OSError."""
+def settle(partial: Path, target: Path) -> None:
+    """Give a whole copy its final name; a damaged one under that name makes room. Raises OSError."""
+    os.sync()
+    if target.exists():
+        target.rename(aside(target, DAMAGED))
+    partial.rename(target)
+    sync_folder(target.parent)
+
+
+def retire(target: Path) -> None:
+    """Remove a release so that a half-removed one never stands under its name. Raises OSError."""
+    gone = aside(target, GONE)
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        target.rename(gone)
+        sync_folder(target.parent)
+        shutil.rmtree(gone)
+
+
+def sweep(releases: Path) -> None:
+    """Remove what killed runs left beside the releases; a damaged one returns where nothing took its place."""
+    for left in sorted(releases.glob(".*")) if releases.is_dir() else ():
+        number, _, why = left.name[1:].partition(".")
+        if why == DAMAGED and not (releases / number).exists():
+            left.rename(releases / number)
+        elif number.isdecimal():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def same_bundle(listed: bytes, release: Path) -> bool:
+    """Whether ``release`` was installed from a bundle with this list of files and hashes. Raises OSError."""
     installed = release / sums.NAME
-    return installed.is_file() and installed.read_bytes() == (bundle / sums.NAME).read_bytes()
+    return installed.is_file() and installed.read_bytes() == listed
 
 
 def intact(release: Path) -> bool:
     """Whether every listed file of ``release`` is there, unchanged. Raises BadInputError, OSError."""
     return all(_digest(release / name) == digest for name, digest in sums.read(release).items())
+
+
+def size(release: Path) -> int:
+    """Bytes of all its files."""
+    return sum(path.stat().st_size for path in release.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def _digest(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""What can be asked of, and done to, an installed service: status, start, stop, uninstall."""
+"""What can be asked of, and done to, an installed service: status, start, restart, stop."""
 
 from __future__ import annotations
 
@@ -6,21 +6,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sampan.errors import ServiceError, UsageError
-from sampan.install.facts import plan_of, read_record
+from sampan.install import journal
+from sampan.install.facts import read_record
 from sampan.install.machine import Machine, number
 from sampan.install.model import (
     DEFAULT_HOME,
+    RECORD,
     RELEASES,
+    SCRIPT,
+    SYSTEM,
+    USER,
     HealthProbe,
     Installed,
     ServiceStatus,
     probe_host,
-    unit_name,
+    user_home,
+    user_name,
 )
+from sampan.install.source import plan_of
+from sampan.spec.ports import Runner
 
 PID_FILE = "sampan.pid"  # in the run folder of a foreground server
 _END_SECONDS = 60.0
 _LAST_PORT = 65535
+_MODES = {SYSTEM: "systemd", USER: "user", SCRIPT: "script"}
 _UNKNOWN = ("", "n/a", "[not set]")
 
 
@@ -38,26 +47,69 @@ class Found:
         """Whether systemd runs it."""
         return self.record is not None and self.record.service
 
+    def machine(self, runner: Runner, root: Path = Path("/")) -> Machine:
+        """The machine, with the way in which this service is kept alive on it."""
+        prefix = Path(self.record.prefix) if self.record else None
+        return Machine(runner, root, self.record.scope if self.record else SYSTEM, prefix)
+
 
 def find(bundle: Path | None, *, name: str | None = None, prefix: Path | None = None) -> Found:
-    """The service of ``prefix``, else of ``/opt/sampan/<name>``, else of the installation that ``bundle`` lies in,
-    else of where ``bundle`` would be installed. Raises UsageError where there is none of the first two.
+    """The service of ``prefix``, else of ``/opt/sampan/<name>`` or the user's own of that name, else of the
+    installation that ``bundle`` lies in, else of where ``bundle`` would be installed. Raises UsageError where there
+    is none of the first two.
     """
-    wanted = prefix or (DEFAULT_HOME / name if name else None)
-    if wanted is not None:
-        record = read_record(wanted)
-        if record is None:
-            raise UsageError("install.not-installed", prefix=str(wanted))
-        return _of(record)
-    if bundle is None:
-        raise UsageError("install.which")
-    root = bundle.resolve()
-    plan = plan_of(root)
-    for place in (root.parent.parent if root.parent.name == RELEASES else None, DEFAULT_HOME / plan.name):
-        record = read_record(place) if place else None
+    places = _places(bundle, name, prefix)
+    for place in places:
+        record = read_record(place) or _begun(place)
         if record is not None:
             return _of(record)
+    if bundle is None or prefix or name:
+        raise UsageError("install.not-installed", prefix=str(places[0]))
+    plan = plan_of(bundle.resolve())
     return Found(plan.name, plan.port, "127.0.0.1", None)
+
+
+def home_of(bundle: Path | None, *, name: str | None = None, prefix: Path | None = None) -> Path:
+    """The prefix that a change means: one with a record or with something under way. Raises UsageError."""
+    places = _places(bundle, name, prefix)
+    found = next(
+        (place for place in places if any((place / file).is_file() for file in (RECORD, journal.NAME))), None
+    )
+    if found is None:
+        raise UsageError("install.not-installed", prefix=str(places[0]))
+    return found.absolute()
+
+
+def _begun(prefix: Path) -> Installed | None:
+    """A first installation that was killed: what of it would have to go."""
+    pending = journal.read(prefix)
+    if pending is None or pending.before is not None:
+        return pending.before if pending else None
+    user = user_name(pending.name) if pending.fresh_user else None
+    return Installed(
+        name=pending.name,
+        release=pending.release,
+        state="installing",
+        prefix=str(prefix.absolute()),
+        service=pending.service,
+        host="127.0.0.1",
+        port=0,
+        user=user,
+        user_created=pending.fresh_user,
+        created=pending.created,
+        scope=pending.scope,
+    )
+
+
+def _places(bundle: Path | None, name: str | None, prefix: Path | None) -> tuple[Path, ...]:
+    if prefix is not None:
+        return (prefix,)
+    if name is None and bundle is None:
+        raise UsageError("install.which")
+    root = bundle.resolve() if bundle else None
+    own = (root.parent.parent,) if root and not name and root.parent.name == RELEASES else ()
+    service = name or plan_of(root or Path()).name
+    return (*own, DEFAULT_HOME / service, user_home() / service)
 
 
 def _of(record: Installed) -> Found:
@@ -70,14 +122,14 @@ def status(found: Found, machine: Machine, health: HealthProbe, run_folder: Path
     if server is not None:
         found = at(found, server)
     asked = health(probe_host(found.host), found.port)
-    unit = machine.unit(unit_name(found.name)) if found.has_unit else {}
+    unit = machine.state(found.name) if found.has_unit else {}
     pid = number(unit, "MainPID") if found.has_unit else server and server.pid
     record = found.record
     return ServiceStatus(
         name=found.name,
         release=record.release if record else None,
         prefix=record.prefix if record else None,
-        mode="systemd" if found.has_unit else "foreground" if pid else "files",
+        mode=_MODES[record.scope] if record and record.service else "foreground" if pid else "files",
         state=unit.get("ActiveState", "active" if pid else "inactive"),
         enabled=unit.get("UnitFileState") == "enabled" if found.has_unit else None,
         pid=pid or None,
@@ -88,7 +140,14 @@ def status(found: Found, machine: Machine, health: HealthProbe, run_folder: Path
         port=found.port,
         health=asked.state,
         health_detail=asked.detail,
+        pending=_under_way(found),
     )
+
+
+def _under_way(found: Found) -> str | None:
+    """A change that another process is at, or that was cut off: its verb."""
+    pending = journal.read(Path(found.record.prefix)) if found.record else None
+    return pending.verb if pending else None
 
 
 def _known(value: str) -> str | None:
@@ -101,10 +160,16 @@ def start(found: Found, machine: Machine) -> None:
     _systemctl(machine, "start", found)
 
 
+def restart(found: Found, machine: Machine) -> None:
+    """Stop and start the unit. Raises UsageError without a unit, ServiceError."""
+    _need_unit(found)
+    _systemctl(machine, "restart", found)
+
+
 def stop(found: Found, machine: Machine, run_folder: Path) -> bool:
     """Stop the unit, or end the foreground server; False where nothing ran. Raises ServiceError."""
     if found.has_unit:
-        was = machine.unit(unit_name(found.name)).get("ActiveState")
+        was = machine.state(found.name).get("ActiveState")
         _systemctl(machine, "stop", found)
         return was not in ("inactive", "failed")
     pid = foreground_pid(machine, run_folder)
@@ -122,12 +187,12 @@ def _need_unit(found: Found) -> None:
 
 
 def _systemctl(machine: Machine, verb: str, found: Found) -> None:
-    unit = unit_name(found.name)
-    done = machine.run("systemctl", verb, unit, timeout=None)
+    command = machine.manage(found.name, verb)
+    done = machine.run(*command, timeout=None)
     if done.returncode != 0:
-        log = machine.journal(unit)
+        log = machine.journal(found.name)
         output = "\n".join(filter(None, (done.output.strip(), log))) or "-"
-        raise ServiceError("install.command", command=f"systemctl {verb} {unit}", code=done.returncode, output=output)
+        raise ServiceError("install.command", command=" ".join(command), code=done.returncode, output=output)
 
 
 @dataclass(frozen=True)

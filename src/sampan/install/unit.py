@@ -32,7 +32,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What the service may take. ``cpu_percent`` 100 is one CPU; None means no quota."""
+    """What the service may take. ``cpu_percent`` 100 is one CPU, ``cpus`` a list such as ``0-3,8``; None: all."""
 
     memory_bytes: int
     tasks: int
@@ -59,17 +59,22 @@ class UnitFacts:
     keys: str | None = None
 
 
-def limits(plan: Plan) -> Limits:
-    """The plan's limits; an older plan's memory with a quarter (at least 256 MiB) in reserve, so that only a leak
-    meets the limit. Threads of engine and gateway with room for llama-server's one HTTP thread a CPU on large
-    machines.
+_NO_WISHES = OwnLimits()
+
+
+def limits(plan: Plan, own: OwnLimits = _NO_WISHES) -> Limits:
+    """The administrator's limits, else the plan's; an older plan's memory with a quarter (at least 256 MiB) in
+    reserve, so that only a leak meets the limit. Threads of engine and gateway with room for llama-server's one HTTP
+    thread a CPU on large machines.
     """
-    memory = plan.memory_limit_bytes or plan.memory_total_bytes + max(plan.memory_total_bytes // 4, 256 * _MIB)
+    reserved = plan.memory_total_bytes + max(plan.memory_total_bytes // 4, 256 * _MIB)
+    memory = own.memory_bytes or plan.memory_limit_bytes or reserved
     return Limits(
         memory_bytes=-(-memory // _MIB) * _MIB,
         tasks=1024 + 4 * plan.settings.threads,
         lock_memory="mlock" in plan.settings.load_mode,
-        cpu_percent=plan.cpu_quota_percent,
+        cpu_percent=own.cpu_percent or plan.cpu_quota_percent,
+        cpus=own.cpus,
     )
 
 

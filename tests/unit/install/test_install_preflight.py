@@ -16,6 +16,7 @@ from sampan.install.facts import HostFacts, gather
 from sampan.install.machine import Machine, listening_ports, memory, number, parse_properties
 from sampan.install.model import Installed, InstallOptions
 from sampan.install.preflight import notices, problems
+from sampan.install.source import from_folder
 from sampan.install.steps import install
 
 PREFIX = Path("/opt/sampan/mini")
@@ -30,10 +31,11 @@ FINE = HostFacts(
     memory_available=7 << 30,
     disk_free=1 << 30,
     disk_folder="/opt",
-    no_exec=False,
+    no_exec=None,
     writable=True,
     closed=None,
     needed=100 << 20,
+    clock=1.8e9,
     port_owner="nobody",
     prefix_state="free",
     record=None,
@@ -61,7 +63,7 @@ def test_nothing_stands_against_a_good_machine() -> None:
         ({"arch": "riscv64"}, "arch"),
         ({"memory_total": 300 << 20}, "memory"),
         ({"disk_free": 104 << 20}, "space"),
-        ({"no_exec": True}, "noexec"),
+        ({"no_exec": "/opt"}, "noexec"),
         ({"closed": "/opt"}, "prefix-closed"),
         ({"root_user": False}, "root"),
         ({"writable": False}, "not-writable"),
@@ -137,7 +139,7 @@ def test_a_port_in_use_is_seen_in_the_kernels_own_table(target: Target, bundle: 
         port = server.getsockname()[1]
         (target.root / "proc/net/tcp").write_text(Path("/proc/net/tcp").read_text())
         machine = Machine(target.systemd, target.root)
-        assert gather(machine, bundle, PLAN, target.prefix, port).port_owner == "other"
+        assert gather(machine, from_folder(bundle), target.prefix, port).port_owner == "other"
 
 
 def test_the_running_service_owns_its_port(target: Target, bundle: Path) -> None:
@@ -148,7 +150,7 @@ def test_the_running_service_owns_its_port(target: Target, bundle: Path) -> None
 
 
 def test_free_space_and_prefix_are_looked_up_where_the_prefix_will_be(target: Target, bundle: Path) -> None:
-    facts = gather(Machine(target.systemd, target.root), bundle, PLAN, target.prefix, 8080)
+    facts = gather(Machine(target.systemd, target.root), from_folder(bundle), target.prefix, 8080)
     assert facts.disk_folder == str(target.root / "opt")
     assert facts.needed == sum(
         path.stat().st_size for path in bundle.rglob("*") if path.name not in ("SHA256SUMS",) and path.is_file()
@@ -160,8 +162,8 @@ def test_free_space_and_prefix_are_looked_up_where_the_prefix_will_be(target: Ta
 def test_a_unit_of_another_prefix_is_not_ours(target: Target, bundle: Path) -> None:
     install(target.options(bundle), target.hands())
     machine = Machine(target.systemd, target.root)
-    assert gather(machine, bundle, PLAN, target.prefix, 8080).unit_ours
-    assert not gather(machine, bundle, PLAN, target.root / "opt/elsewhere", 8080).unit_ours
+    assert gather(machine, from_folder(bundle), target.prefix, 8080).unit_ours
+    assert not gather(machine, from_folder(bundle), target.root / "opt/elsewhere", 8080).unit_ours
 
 
 def test_systemd_that_is_installed_but_not_running_does_not_count(target: Target) -> None:

@@ -1,0 +1,130 @@
+"""Take back a change that did not come to its end: after an error at once, after a kill by the next command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from sampan import i18n
+from sampan.errors import SampanError
+from sampan.install import account, config, disk, journal, release, removal
+from sampan.install.facts import read_record
+from sampan.install.journal import SWITCHING, Pending
+from sampan.install.machine import Machine
+from sampan.install.model import CURRENT, RELEASES, Echo, user_name
+
+
+def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
+    """Bring ``prefix`` to where it was before, or, where the change was done, to its end; what was found pending.
+
+    An uninstall only goes forward. The caller holds the lock. Raises BadInputError, ServiceError, OSError.
+    """
+    pending = journal.read(prefix)
+    releases = prefix / RELEASES
+    if pending is None:
+        release.sweep(releases)
+        return None
+    if pending.verb == "uninstall" and pending.before is not None:
+        echo(i18n.text("install.recovering-uninstall"))
+        for thing in removal.steps(replace(pending.before, prefix=str(prefix)), machine, purge=False):
+            echo(i18n.text("install.removed", thing=thing))
+    elif read_record(prefix) != pending.before:
+        release.sweep(releases)
+        journal.clear(prefix)
+    else:
+        echo(i18n.text("install.recovering", verb=pending.verb, release=pending.release))
+        take_back(prefix, pending, machine, echo)
+    return pending
+
+
+def take_back(prefix: Path, pending: Pending, machine: Machine, echo: Echo) -> bool:
+    """Everything as it was, and say what could not be; whether all could. What could not stays pending."""
+    whole = True
+    for step in _steps(prefix, pending, machine):
+        try:
+            step()
+        except (OSError, SampanError) as error:
+            echo(i18n.text("install.undo-failed", detail=str(error)))
+            whole = False
+    if whole:
+        journal.clear(prefix)
+    return whole
+
+
+def tidy_folders(prefix: Path, pending: Pending) -> None:
+    """After the lock is gone: remove the folders that were made for nothing."""
+    if pending.verb == "uninstall" and pending.before is not None:
+        list(removal.folders(replace(pending.before, prefix=str(prefix))))
+    elif pending.before is None:
+        disk.remove_empty(tuple(map(Path, pending.created)))
+
+
+def _steps(prefix: Path, pending: Pending, machine: Machine) -> Iterator[Callable[[], object]]:
+    switched = pending.stage == SWITCHING
+    if switched and pending.service:
+        yield partial(_stop_new, pending, machine)
+    if switched:
+        yield partial(_point, prefix / CURRENT, pending.current)
+    if switched and pending.service:
+        yield partial(_unit_back, pending, machine)
+    yield partial(_releases_back, prefix, pending)
+    yield partial(_config_back, prefix, pending)
+    if pending.fresh_user:
+        yield partial(account.remove, machine, user_name(pending.name))
+
+
+def _stop_new(pending: Pending, machine: Machine) -> None:
+    if pending.unit is None:
+        machine.attempt(*machine.manage(pending.name, "disable"))
+    if not pending.active:
+        machine.attempt(*machine.manage(pending.name, "stop"))
+
+
+def _point(link: Path, target: str | None) -> None:
+    if target is None:
+        link.unlink(missing_ok=True)
+    else:
+        disk.point(link, target)
+
+
+def _unit_back(pending: Pending, machine: Machine) -> None:
+    name = pending.name
+    path = machine.unit_file(name)
+    if pending.unit is None:
+        path.unlink(missing_ok=True)
+        disk.sweep(path)
+    else:
+        disk.write(path, pending.unit.encode())
+    machine.attempt(*machine.manage(name, "daemon-reload"))
+    machine.attempt(*machine.manage(name, "reset-failed"))
+    if pending.active:
+        machine.attempt(*machine.manage(name, "restart", "--no-block"))
+
+
+def _releases_back(prefix: Path, pending: Pending) -> None:
+    releases = prefix / RELEASES
+    target = releases / str(pending.release)
+    if pending.fresh_release and not _runs_from(target):
+        release.retire(target)
+    release.sweep(releases)
+    disk.remove_empty((releases,))
+
+
+def _runs_from(folder: Path) -> bool:
+    """Whether this very program lies in there: it stays then, whole and unused, until the next ``gc``."""
+    own = os.environ.get("SAMPAN_BUNDLE")
+    return bool(own) and folder.exists() and Path(str(own)).resolve() == folder.resolve()
+
+
+def _config_back(prefix: Path, pending: Pending) -> None:
+    before = pending.before
+    if before is not None and before.release == pending.release:
+        config.keep(prefix, before, pending.unit)
+    elif pending.fresh_config:
+        config.forget(prefix, pending.release)
+    if before is None:
+        shutil.rmtree(config.folder(prefix, pending.release).parent, ignore_errors=True)

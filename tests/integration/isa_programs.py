@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 _A64 = """
@@ -115,9 +116,10 @@ SOURCES: dict[str, tuple[str, str]] = {
 }
 
 
-def build(folder: Path) -> Path:
-    """Compile all of them: seconds each the first time, then from zig's own cache."""
-    for name, (arch, body) in SOURCES.items():
+def build(folder: Path, names: Iterable[str] = SOURCES) -> Path:
+    """Compile them: seconds each the first time, then from zig's own cache."""
+    for name in names:
+        arch, body = SOURCES[name]
         source = folder / f"{name}.c"
         source.write_text(_HEADS[arch] + body)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-musl", "-static", "-O1", "-w"]

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -167,6 +168,51 @@ def test_the_header_says_the_isa_version_that_the_text_says(tmp_path: Path) -> N
     for version, header in texts:
         assert version is not None
         assert (int(version[1]), int(version[2])) == header
+
+
+def _entries(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where each container begins, and where each of its entries does."""
+    for found in re.finditer(re.escape(struct.pack("<IHH", 0xBA55ED50, 1, 16)), data):
+        entry, end = found.start() + 16, found.start() + 16 + struct.unpack_from("<Q", data, found.start() + 8)[0]
+        while entry < end:
+            yield found.start(), entry
+            entry += sum(struct.unpack_from("<IQ", data, entry + 4))
+
+
+def _judged(path: Path, card: tuple[str, str]) -> list[tuple[str, str]]:
+    profile = replace(known.load("centos-7-x86-64"), gpus=(GpuFacts(*card, "580.65.06"),))
+    found = audit([path], profile).findings
+    return [(each.code, each.severity) for each in found if each.code.startswith("gpu.") and each.code != "gpu.code"]
+
+
+def test_text_that_is_for_later_cards_is_no_code_for_this_one(tmp_path: Path) -> None:
+    library = _library("cuda 11.8", tmp_path)
+    assert _judged(library, B300) == [("gpu.jit", "warning")]
+    data = bytearray(library.read_bytes())
+    for _, entry in _entries(bytes(data)):
+        if struct.unpack_from("<H", data, entry)[0] == 1:
+            struct.pack_into("<I", data, entry + 28, 121)
+    library.write_bytes(data)
+    assert _judged(library, B300) == [("gpu.no-kernel-image", "error")]
+    assert _judged(library, T4) == []
+
+
+def test_a_container_that_contradicts_itself(tmp_path: Path) -> None:
+    library = _library("cuda 11.8", tmp_path)
+    data = bytearray(library.read_bytes())
+    struct.pack_into("<Q", data, next(_entries(bytes(data)))[0] + 8, 1 << 40)
+    library.write_bytes(data)
+    assert ("gpu.unreadable", "warning") in _judged(library, T4)
+
+
+def test_a_wheel_for_another_python() -> None:
+    python = {case: _codes_of_wheel(case) & {"wheel.python"} for case in ("tflite-runtime", "deltalake")}
+    assert python == {"tflite-runtime": {"wheel.python"}, "deltalake": set()}
+
+
+def _codes_of_wheel(case: str) -> set[str]:
+    found = audit([_fetched(*TAGS[case][:3])], known.load("kylin-v10-phytium-d2000")).findings
+    return {each.code for each in found}
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="NVIDIA's cuobjdump of this pin is for x86-64")

@@ -59,3 +59,11 @@ def test_an_unknown_code_is_told_its_neighbours() -> None:
         explain.explain("glibc.celing", "en")
     assert caught.value.exit_code == ExitCode.USAGE
     assert "glibc.ceiling" in caught.value.hint
+
+
+def test_each_code_is_tried_on_a_real_file() -> None:
+    """Public, or made by a real tool."""
+    tests = Path(__file__).parents[2]
+    files = [*tests.glob("integration/test_audit_*.py"), tests / "data/audit/real_files.toml"]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert {code for code in explain.codes() if not re.search(rf"\b{re.escape(code)}\b", text)} == set()

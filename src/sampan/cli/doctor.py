@@ -84,6 +84,8 @@ def _lines(found: Diagnosis) -> Iterator[str]:
         yield f"[yellow]{i18n.text('doctor.unknown')}[/]"
         yield from (_evidence(line) for line in found.unknown)
         yield i18n.text("doctor.unknown-next")
+    elif not found.known:
+        yield i18n.text("doctor.none-next")
     if found.left_out:
         yield ""
         yield f"[yellow]{i18n.text('doctor.left-out', count=found.left_out)}[/]"

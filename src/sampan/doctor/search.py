@@ -15,7 +15,10 @@ from sampan.doctor.vocabulary import LETTERS, possible
 _MOST_BAD = 12
 _MANY = 90  # possible words; with more, lines are taken apart
 #: words of failure that need not concern any case
-BAD = (b"error:", b"fatal", b"traceback (most", b"panic:", b"assert", b"exception:")
+BAD = (
+    *(b"error:", b"fatal", b"traceback (most", b"panic:", b"assert", b"exception:"),
+    *(b"failed to ", b"cannot ", b"unable to ", b"could not "),
+)
 _HARMLESS = (b" 0 error", b"no error", b"0 failed", b"werror", b"non-fatal")
 
 

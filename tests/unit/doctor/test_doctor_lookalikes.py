@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+from sampan import i18n
 from sampan.doctor import diagnose
 
 # (what a machine prints, the code of the first finding; empty: nothing above information is to be said)
@@ -74,3 +78,24 @@ def test_a_second_trouble_beside_memory_is_kept() -> None:
 def test_the_address_that_did_not_answer_is_named() -> None:
     (found,) = diagnose.of_text("dial tcp 10.0.0.9:443: connect: connection refused\n", {}).known
     assert (found.values["host"], found.values["port"]) == ("10.0.0.9", "443")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "failed to start daemon: overlay2: the backing xfs filesystem is formatted without d_type support\n",
+        "./bge-server: cannot do that today\n",
+        "Unable to negotiate with 10.1.2.3 port 22: no matching host key type found\n",
+    ],
+)
+def test_what_failed_and_no_case_knows_is_shown(text: str) -> None:
+    found = diagnose.of_text(f"all is well\n{text}", {})
+    assert (found.known, [line.line for line in found.unknown]) == ((), [2])
+
+
+def test_no_finding_is_not_called_health() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sampan", "doctor", "-"], input="hello\n", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert i18n.text("doctor.none-next")[:20] in done.stdout

@@ -75,7 +75,12 @@ def test_a_class_that_only_the_converter_knows(look: Look, tmp_path: Path) -> No
     config["architectures"] = ["MPTForCausalLM"]
     tiny_models.write_json(root / "config.json", config)
     support = look(root).support
-    assert (support.verdict, support.architecture) == ("converts", "mpt")
+    assert (support.verdict, support.architecture, support.reasons) == ("converts", "mpt", ())
+
+
+def test_a_class_of_ours_that_is_unusual_is_not_converted(look: Look, tmp_path: Path) -> None:
+    support = look(tiny_models.bert_folder(tmp_path / "tiny", hidden_act="relu")).support
+    assert support.verdict == "no"
     assert support.reasons[0].key == "support.import"
 
 

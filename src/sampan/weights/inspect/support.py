@@ -35,9 +35,11 @@ def of_folder(root: Path, classes: tuple[str, ...], pre: str | None, byte_pairs:
     try:
         read_folder(root)
     except BadInputError as error:
-        if error.key not in ("weights.class", "weights.unsupported"):
+        if error.key == "weights.class":  # not one that sampan writes itself
+            return _made("converts", architecture, ())
+        if error.key != "weights.unsupported":
             raise
-        return _made("converts", architecture, (Reason("support.import", (("detail", error.message),)),))
+        return _made("no", architecture, (Reason("support.import", (("detail", error.message),)),))
     return _made("imports", architecture, ())
 
 

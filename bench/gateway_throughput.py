@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvloop
-from gateway_overhead import newest
+from gateway_overhead import cpu_ms, newest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -57,10 +57,12 @@ def sentences() -> list[str]:
 
 @dataclass
 class Server:
-    """One that answers on a TCP port."""
+    """One that answers on a TCP port. ``cpu``: its processes' milliseconds for each text, by clients."""
 
     name: str
     port: int
+    pids: tuple[int, ...]
+    cpu: dict[int, list[float]] = field(default_factory=dict)
     rates: dict[int, list[float]] = field(default_factory=dict)
     times: dict[int, list[float]] = field(default_factory=dict)
 
@@ -126,7 +128,9 @@ def measure(servers: list[Server], seconds: float, rounds: int, texts: Iterator[
             uvloop.run(load(server.port, clients, 0.5, texts))
         for turn in range(rounds):
             for server in servers if turn % 2 else servers[::-1]:
+                before = sum(map(cpu_ms, server.pids))
                 rate, times = uvloop.run(load(server.port, clients, seconds, texts))
+                server.cpu.setdefault(clients, []).append((sum(map(cpu_ms, server.pids)) - before) / len(times))
                 server.rates.setdefault(clients, []).append(rate)
                 server.times.setdefault(clients, []).extend(times)
                 print(f"  {clients} clients, {server.name}: {rate:.1f} texts/s", file=sys.stderr, flush=True)
@@ -135,7 +139,8 @@ def measure(servers: list[Server], seconds: float, rounds: int, texts: Iterator[
 def show(servers: list[Server]) -> bool:
     """Print the table; True where all limits are met."""
     gateway, met = servers[-1], True
-    print(f"\n{'clients':<9}{'server':<11}{'texts/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'gateway is':>12}{'limit':>7}")
+    heads = f"{'clients':<9}{'server':<11}{'texts/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'CPU ms':>8}"
+    print(f"\n{heads}{'gateway is':>12}{'limit':>7}")
     for clients, server in itertools.product(CLIENTS, servers):
         rate = statistics.median(server.rates[clients])
         places = statistics.quantiles(server.times[clients], n=100)
@@ -143,7 +148,9 @@ def show(servers: list[Server]) -> bool:
         limit = LIMITS.get((server.name, clients))
         met = met and (limit is None or ratio >= limit)
         shown = f"{ratio:>11.2f}x{limit or '':>7}" if server is not gateway else ""
-        print(f"{clients:<9}{server.name:<11}{rate:>9.1f}{places[49] * 1e3:>9.2f}{places[98] * 1e3:>9.2f}{shown}")
+        cpu = statistics.median(server.cpu[clients])
+        line = f"{clients:<9}{server.name:<11}{rate:>9.1f}{places[49] * 1e3:>9.2f}{places[98] * 1e3:>9.2f}"
+        print(f"{line}{cpu:>8.3f}{shown}")
     return met
 
 
@@ -182,7 +189,7 @@ def direct(name: str, engine: Path, weights: Path, flags: str, threads: int) -> 
     with tempfile.TemporaryFile() as log, subprocess.Popen([*map(str, words)], stdout=log, stderr=log) as process:
         try:
             wait_for(port)
-            yield Server(name, port)
+            yield Server(name, port, (process.pid,))
         finally:
             process.terminate()
 
@@ -232,7 +239,7 @@ def main() -> int:
         running = stack.enter_context(
             served(engine=given.engine, weights=given.weights, limits=limits, threads=given.threads)
         )
-        servers.append(Server("gateway", running.port))
+        servers.append(Server("gateway", running.port, (running.process.pid, running.engine_pid)))
         measure(servers, given.seconds, given.rounds, texts)
         met = show(servers)
         alone, beside, rate = uvloop.run(beside_bulk(running.port, given.bulk, texts))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from array import array
+from collections.abc import AsyncIterator, Sequence
 
 from tests.fakes.engine import vector_of
 
@@ -18,6 +19,18 @@ from sampan.gateway.engine import (
     TextOrTokens,
 )
 from sampan.gateway.vectors import from_floats
+
+
+class Said:
+    """A generation that is done. See engine.Generation."""
+
+    content_type = "application/json"
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b'{"choices": []}'
+
+    async def close(self) -> None:
+        return
 
 
 class ScriptedEngine:
@@ -59,15 +72,13 @@ class ScriptedEngine:
         return Embedded(tuple(self.vector(text) for text in inputs), sum(map(self.tokens, inputs)))
 
     def vector(self, text: TextOrTokens) -> bytes:
-        from array import array
-
         return self.vectors.get(text) or from_floats(array("f", vector_of(str(text))))
 
     def tokens(self, text: TextOrTokens) -> int:
         return len(text.split()) + 2 if isinstance(text, str) else len(text)
 
     async def generate(self, _path: str, _body: bytes, _ask: Ask = ANY, /) -> Generation:
-        raise NotImplementedError
+        return Said()
 
     async def rerank(self, query: str, documents: Sequence[str], _ask: Ask = ANY, /) -> Ranked:
         return Ranked(tuple(float(len(text)) for text in documents), len(documents) * len(query))

@@ -35,7 +35,13 @@ NAMES = (
     "stream",
     "max_tokens",
 )
-LEAVES = st.none() | st.booleans() | st.integers(-(2**33), 2**33) | st.floats(allow_nan=False) | st.text(max_size=8)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**33), 2**33)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+)
 VALUES = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),

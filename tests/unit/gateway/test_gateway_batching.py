@@ -23,6 +23,7 @@ from sampan.gateway.engine import (
     Lane,
 )
 from sampan.gateway.meter import Meter
+from sampan.gateway.passes import GATHER_SECONDS
 from sampan.gateway.settings import Limits, ServedModel
 
 MODEL = ServedModel("m", "embedding", 8)
@@ -75,6 +76,33 @@ async def test_what_comes_meanwhile_shares_the_next_pass_and_each_gets_its_own(e
     assert [sorted(map(str, each)) for each in engine.passes] == [["first"], ["text 0", "text 1", "text 2"]]
     assert [each.vectors for each in found] == [(engine.vector(f"text {number}"),) for number in range(3)]
     assert [each.tokens for each in found] == [4, 4, 4]
+
+
+async def test_who_was_answered_together_goes_together_again(engine: ScriptedEngine) -> None:
+    """Clients that ask in turn: the first to come back must not go alone."""
+    over = batching(engine)
+    first = await held(engine, over)
+
+    async def client(name: str) -> None:
+        for number in range(3):
+            await over.embed([f"{name} {number}"])
+            for _ in range(ord(name) - ord("a")):  # they come back one after another
+                await asyncio.sleep(0)
+
+    clients = [asyncio.ensure_future(client(name)) for name in "abc"]
+    await asyncio.sleep(0)
+    engine.gate.set()
+    await asyncio.gather(first, *clients)
+    assert [len(each) for each in engine.passes] == [1, 3, 3, 3]
+
+
+async def test_a_lone_client_never_waits_for_others(engine: ScriptedEngine) -> None:
+    over = batching(engine)
+    await over.embed(["a", "b", "c"])
+    began = asyncio.get_running_loop().time()
+    for number in range(20):
+        await over.embed([f"text {number}"])
+    assert asyncio.get_running_loop().time() - began < 20 * GATHER_SECONDS
 
 
 async def test_a_large_request_is_cut_and_others_come_between(engine: ScriptedEngine) -> None:
@@ -293,6 +321,6 @@ def test_whatever_comes_together_each_gets_its_own_vectors(requests: list[tuple[
                 assert result.tokens == sum(map(engine.tokens, texts))
         await until(lambda: over.pass_seconds == 0)
         assert (over.lanes.texts, over.lanes.tokens) == (0, 0)
-        assert over._known == {}, "nothing is left behind"
+        assert over._passes.known == {}, "nothing is left behind"
 
     asyncio.run(run())

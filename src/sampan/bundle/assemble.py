@@ -11,11 +11,12 @@ from sampan import i18n
 from sampan.bundle import copying, layout, leaks, manifest, portable, statement
 from sampan.bundle.copying import Copy
 from sampan.bundle.parts import BundleParts, check
+from sampan.bundle.streams import Quiet
 from sampan.disk import filesystem_errors, new_folder
 from sampan.errors import BadInputError, FilesystemError
 from sampan.spec import codec
 from sampan.spec.artefacts import BundleFolder
-from sampan.spec.ports import Progress, Task
+from sampan.spec.ports import Progress
 
 
 def assemble(
@@ -43,7 +44,7 @@ def assemble(
         _refuse_foreign(final)
         out.mkdir(parents=True, exist_ok=True)
         fresh = stack.enter_context(new_folder(final))
-        task = stack.enter_context(progress.task(i18n.text("bundle.assembling"), total)) if progress else _Quiet()
+        task = stack.enter_context(progress.task(i18n.text("bundle.assembling"), total)) if progress else Quiet()
         for item in copies:
             copying.copy(item, fresh, task)
         for place, data in texts.items():
@@ -154,11 +155,3 @@ def _replace(fresh: Path, final: Path) -> None:
         except BaseException:
             (aside / "old").rename(final)
             raise
-
-
-class _Quiet(Task):
-    def advance(self, amount: float = 1) -> None:
-        """Nothing to show."""
-
-    def update(self, *, completed: float | None = None, total: float | None = None, note: str = "") -> None:
-        """Nothing to show."""

@@ -1,45 +1,35 @@
-"""``sampan bundle``: assemble the folder from a work folder's artefacts."""
+"""``sampan bundle``: a group of verbs on bundles; a bare work folder means ``assemble``, as it always did."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
+from typer._click import Context
 
 from sampan import i18n
-from sampan.cli import options, output
+from sampan.cli import bundle_assemble, bundle_delta, bundle_look, options, words
+
+_DEFAULT = "assemble"
+
+
+class _Verbs(words.Verbs):
+    """Takes what is no verb for the work folder of ``assemble``."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """As click does it, with the default verb put before a folder or an option of it."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [_DEFAULT, *args]
+        return super().parse_args(ctx, args)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    options.add(app, bundle, options.STAGES)
-
-
-def bundle(
-    work: Path = typer.Argument(..., help=i18n.text("cli.opt.work"), metavar="WORK"),
-    json: options.Json = False,
-) -> None:
-    """Take artefacts 01 to 06 and give 07."""
-    from sampan.cli.sizes import show_size
-    from sampan.flow import stages
-    from sampan.flow.artefacts import WorkFolder
-    from sampan.flow.tools import workshop_tools
-    from sampan.spec.artefacts import EngineBuild, RuntimeTree, Wheelhouse
-    from sampan.spec.plan import Plan
-    from sampan.spec.target import TargetProfile
-    from sampan.spec.weights import WeightsInfo
-
-    folder = WorkFolder(work)
-    made = stages.assemble(
-        folder.load("plan", Plan),
-        folder.load("survey", TargetProfile),
-        folder.load("weights", WeightsInfo),
-        folder.load("build", EngineBuild),
-        folder.load("runtime", RuntimeTree),
-        folder.load("wheelhouse", Wheelhouse),
-        work / "bundle",
-        workshop_tools(output.progress()),
+    """Add the group."""
+    group = typer.Typer(cls=_Verbs, no_args_is_help=True, rich_markup_mode="rich")
+    for module in (bundle_assemble, bundle_look, bundle_delta):
+        module.register(group)
+    app.add_typer(
+        group,
+        name="bundle",
+        help=i18n.text("cli.bundle.help"),
+        epilog=i18n.text("cli.bundle.epilog"),
+        rich_help_panel=options.STAGES,
     )
-    folder.save("bundle", made)
-    rows = [(i18n.text("row.folder"), made.path), (i18n.text("row.size"), show_size(made.size_bytes))]
-    output.print_value(made, lambda: output.facts_table(f"{made.name}-{made.release}", rows))

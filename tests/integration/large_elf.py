@@ -20,6 +20,8 @@ _SYMBOL = np.dtype(
 _CHILD = """
 import resource, sys
 from pathlib import Path
+if sys.argv[2] != "-":
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
 from sampan.audit.audit import audit
 from sampan.spec.target import CpuFacts, OsFacts, TargetProfile
 target = TargetProfile("t", "aarch64", OsFacts("linux", "Linux"), CpuFacts("any", ("fp", "asimd")), 65536)
@@ -73,10 +75,12 @@ class Spent:
     said: str
 
 
-def audited(path: Path) -> Spent:
-    """Audit a file in a process of its own and watch that."""
+def audited(path: Path, *, beside: int | None = None) -> Spent:
+    """Audit a file in a process of its own and watch that. ``beside``: bytes of addresses that it may take beside the
+    file, which it maps (RLIMIT_AS): with one more it dies of MemoryError."""
+    limit = "-" if beside is None else str(path.stat().st_size + beside)
     started, own, files = time.monotonic(), 0, 0
-    with subprocess.Popen([sys.executable, "-c", _CHILD, path], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen([sys.executable, "-c", _CHILD, path, limit], stdout=subprocess.PIPE, text=True) as child:
         while child.poll() is None:
             text = Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
             found = {name: int(size) << 10 for name, size in re.findall(r"(Rss\w+):\s+(\d+) kB", text)}

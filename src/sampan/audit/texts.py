@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sampan.audit import a64, rules
 from sampan.audit.facts import ElfFacts, PageTrap
+from sampan.audit.windows import find
 
 _SUFFIX = b".so"
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_+.-]{1,60}\.so(?:\.[0-9]{1,4}){0,4}\Z")
@@ -32,7 +33,7 @@ def read(path: Path, facts: ElfFacts) -> ElfFacts:
 
 def _page_traps(data: mmap.mmap, facts: ElfFacts) -> Iterator[PageTrap]:
     for rule in rules.load().page_sensitive:
-        place = data.find(rule.text.encode())
+        place = find(data, rule.text.encode())
         if place >= 0:
             can_tell = rule.readable and facts.machine == "EM_AARCH64"
             yield PageTrap(rule.name, a64.compared_before(data, facts.loads, place) if can_tell else None)
@@ -40,7 +41,7 @@ def _page_traps(data: mmap.mmap, facts: ElfFacts) -> Iterator[PageTrap]:
 
 def _libraries(data: mmap.mmap, facts: ElfFacts) -> frozenset[str]:
     own = {facts.soname, *facts.needed}
-    plugins = [prefix for prefix in rules.load().plugins if data.find(prefix.encode() + b"\0") >= 0]
+    plugins = [prefix for prefix in rules.load().plugins if find(data, prefix.encode() + b"\0") >= 0]
     found: set[str] = set(plugins)
     for name in _names(data):
         if name not in own and len(found) < _MAX_NAMES:
@@ -49,7 +50,7 @@ def _libraries(data: mmap.mmap, facts: ElfFacts) -> frozenset[str]:
 
 
 def _names(data: mmap.mmap) -> Iterator[str]:
-    place = data.find(_SUFFIX)
+    place = find(data, _SUFFIX)
     for _ in range(_MAX_PLACES):
         if place < 0:
             return
@@ -59,4 +60,4 @@ def _names(data: mmap.mmap) -> Iterator[str]:
         match = _NAME.search(text) if end else None
         if match:
             yield match[0].decode()
-        place = data.find(_SUFFIX, place + 1)
+        place = find(data, _SUFFIX, place + 1)

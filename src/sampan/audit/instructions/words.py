@@ -17,6 +17,7 @@ from sampan.audit.instructions import tables
 from sampan.audit.instructions.binary import Binary
 from sampan.audit.instructions.functions import Functions
 from sampan.audit.instructions.layouts import Array, Span
+from sampan.audit.windows import forget
 
 Words: TypeAlias = npt.NDArray[np.uint32]
 Numbers: TypeAlias = npt.NDArray[np.uint8]
@@ -53,6 +54,7 @@ def pieces(binary: Binary, span: Span) -> Iterator[tuple[int, Words, int, int]]:
     for first in range(0, len(words), PIECE):
         low, high = max(0, first - _NEAR), min(len(words), first + PIECE + _NEAR)
         yield start + low * 4, words[low:high], first - low, min(first + PIECE, len(words)) - low
+        forget(binary.data, offset + low * 4, offset + high * 4)
 
 
 class Scanner:

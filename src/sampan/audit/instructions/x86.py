@@ -16,6 +16,7 @@ from sampan.audit.instructions.classify import Find
 from sampan.audit.instructions.functions import Functions
 from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.x86tables import STRANGER, candidates, needs
+from sampan.audit.windows import forget
 
 PIECE = 1 << 20  # bytes
 _OVERLAP = 4
@@ -48,6 +49,7 @@ def _worth_decoding(binary: Binary, functions: Functions) -> dict[int, int]:
             addresses = candidates(piece) + span.start + first
             indices = np.searchsorted(functions.starts, addresses, side="right") - 1
             found.update(zip(indices.tolist(), addresses.tolist(), strict=True))  # in order: the last one stays
+            forget(binary.data, span.offset + first, span.offset + low + PIECE)
     found.pop(-1, None)
     return found
 

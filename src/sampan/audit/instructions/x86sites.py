@@ -8,6 +8,7 @@ from sampan.audit.instructions.arrays import first_of_each
 from sampan.audit.instructions.binary import Binary
 from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.x86 import PIECE
+from sampan.audit.windows import forget
 
 _REACH = 8  # bytes from a lead byte to the end of its instruction
 
@@ -31,6 +32,7 @@ def find(binary: Binary, targets: Array) -> tuple[Array, Array]:
                 keep = wanted[row] == leads
                 at.append(addresses[keep])
                 to.append(leads[keep])
+            forget(binary.data, span.offset + low, span.offset + end)
     found, first = first_of_each(np.concatenate(at))
     return found, np.concatenate(to)[first]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan import disk, i18n
-from sampan.audit import archive_findings, closure, marks, rules
+from sampan.audit import archive_findings, closure, marks, not_elf, rules
 from sampan.audit.families import JUDGES, arch, gpu
 from sampan.audit.gather import Gathered, gather
 from sampan.audit.gpu.read import CUBIN
@@ -73,7 +73,9 @@ def audit(
             unpacked={archive.folder: archive.shown for archive in subjects.archives},
             wheels=tuple(archive.folder for archive in subjects.archives if archive.name.endswith(".whl")),
         )
-        findings = judge(world, found, subjects.archives)
+        findings = _ordered(
+            [*judge(world, found, subjects.archives), *_not_elf(subjects, found, paths, world.bundle)]
+        )
     subject = root.name if root else ", ".join(path.name for path in paths)
     return AuditReport(sayable(subject), profile.name, found.files_read, len(found.shown), findings)
 
@@ -107,7 +109,22 @@ def judge(world: World, found: Gathered, archives: Sequence[Archive] = ()) -> tu
             findings += [finding for each in JUDGES for finding in each(path, world, served)]
     for archive in archives:
         findings += archive_findings.judge(archive, world)
+    return _ordered(findings)
+
+
+def _ordered(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(map(_sayable, findings), key=_worst_first))
+
+
+def _not_elf(subjects: Subjects, found: Gathered, paths: Sequence[Path], bundle: str | None) -> Iterator[Finding]:
+    """What is said of the other files. Members of archives are not among them: only some were written out."""
+    inside = tuple(archive.folder + "/" for archive in subjects.archives)
+    others = {
+        path: shown
+        for path, shown in subjects.files.items()
+        if path not in found.shown and not path.startswith(inside)
+    }
+    yield from not_elf.judge(others, frozenset(str(path.resolve()) for path in paths), bundle)
 
 
 def _sayable(finding: Finding) -> Finding:

@@ -157,7 +157,7 @@ def test_files_are_known_by_their_magic_not_their_name(put: Put, make: Make, kyl
     put("d/empty", b"")
     put("d/\x7fELF", b"\x7fEL")
     report = audit([put("d/text", b"hello").parent], kylin)
-    assert [finding.code for finding in report.findings] == ["arch.machine"]
+    assert [finding.code for finding in report.findings if finding.severity == "error"] == ["arch.machine"]
     assert (report.files, report.elf_files) == (5, 1)
 
 

@@ -105,7 +105,7 @@ class ApiServer(uvicorn.Server):
 def make_server(app: ASGIApp, drain_seconds: float, files: Files = Files()) -> ApiServer:  # noqa: B008  (frozen)
     """A server for ``app`` on sockets that the caller hands to ``serve``. Raises BadInputError ``gateway.tls``."""
     more: dict[str, Any] = {}
-    if files.certificate is not None:
+    if files.certificate is not None or files.certificate_key is not None:
         _check_tls(files)
         more = {"ssl_certfile": files.certificate, "ssl_keyfile": files.certificate_key}
     config = uvicorn.Config(
@@ -128,7 +128,8 @@ def _check_tls(files: Files) -> None:
     """Said before an engine is started."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_cert_chain(files.certificate or "", files.certificate_key)
+        # an encrypted key fails with the empty password, where it would else ask for one at a terminal
+        context.load_cert_chain(files.certificate or "", files.certificate_key, password="")
     except (OSError, ssl.SSLError) as error:
         detail = error.strerror or str(error)
-        raise BadInputError("gateway.tls", path=str(files.certificate), detail=detail) from error
+        raise BadInputError("gateway.tls", path=str(files.certificate or "-"), detail=detail) from error

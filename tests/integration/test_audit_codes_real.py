@@ -181,7 +181,7 @@ def test_a_library_that_a_broken_copy_left_empty_and_one_that_is_only_compressed
     assert _codes(library) == set()
     subprocess.run(["gzip", "-k", library], check=True)
     assert _codes(tmp_path / "libf.so.gz") == {"file.unopened"}
-    entry = "int _DllMainCRTStartup(void *a, int b, void *c) { return 1; }\n"
+    entry = "int DllMainCRTStartup(void *a, int b, void *c) { return 1; }\n"
     windows = _cc(tmp_path / "f.dll", entry, *PLAIN, target="x86_64-windows-gnu")
     assert _codes(windows) == {"file.not-elf"}
     subprocess.run(["truncate", "-s", "0", library], check=True)

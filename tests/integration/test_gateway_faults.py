@@ -88,6 +88,7 @@ _ENGINE_AGAIN = {"state": "ready", "variant": "test", "restarts": 1}
 
 async def test_a_frozen_engine_is_noticed_killed_and_replaced() -> None:
     async with running(watch={"hung_seconds": 1.0}) as (service, session):
+        assert await ask(session, service.url, {"input": "warm"}) == 200
         frozen = asyncio.ensure_future(ask(session, service.url, {"input": "please freeze"}))
         await asyncio.sleep(0.3)
         waiting = asyncio.ensure_future(ask(session, service.url, {"input": "a"}))

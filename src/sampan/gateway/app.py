@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -92,7 +93,7 @@ class Api:
         """ASGI."""
         if scope["type"] != "http":
             return
-        clock = asyncio.get_running_loop().time
+        clock = time.monotonic  # the loop's clock, but uvloop's has whole milliseconds only
         call = Call(scope, receive, clock())
         status = _CLIENT_LEFT
         try:

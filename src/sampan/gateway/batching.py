@@ -7,6 +7,7 @@ ever spent waiting for company. What a pass may hold is bounded by tokens and by
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -64,6 +65,11 @@ class Batching:
     def pass_seconds(self) -> float:
         """How long the present pass runs already; 0 where none does."""
         return self._passes.seconds
+
+    @property
+    def longest_pass_seconds(self) -> float:
+        """Of all passes so far; 0 before the first."""
+        return self._passes.longest_seconds
 
     @asynccontextmanager
     async def quiet(self, seconds: float) -> AsyncIterator[None]:
@@ -162,7 +168,7 @@ class Batching:
         return fresh
 
     def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return time.monotonic()
 
 
 def _settle(future: asyncio.Future[None], error: BaseException | None) -> None:

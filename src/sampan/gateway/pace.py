@@ -20,10 +20,12 @@ class Pacer:
         self._interactive_seconds = 0.0  # of a pass for people
         self._bulk_text_seconds = 0.0
         self.pass_seconds = 0.0
+        self.longest_seconds = 0.0
 
     def measured(self, items: Sequence[Item], seconds: float, now: float) -> None:
         """A pass of these items took ``seconds``."""
         self.pass_seconds = _mixed(self.pass_seconds, seconds)
+        self.longest_seconds = max(self.longest_seconds, seconds)
         if any(job.ask.lane is Lane.INTERACTIVE for item in items for job, _ in item.waiting):
             self._last_interactive = now
             self._interactive_seconds = _mixed(self._interactive_seconds, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from sampan.gateway import vectors
@@ -76,6 +77,11 @@ class Passes:
     def seconds(self) -> float:
         """How long the present pass runs already; 0 where none does."""
         return self._now() - self._began if self.running else 0.0
+
+    @property
+    def longest_seconds(self) -> float:
+        """Of all passes so far; 0 before the first."""
+        return self._pacer.longest_seconds
 
     def stop(self) -> None:
         """No more passes."""
@@ -155,6 +161,7 @@ class Passes:
 
     def _wake(self) -> None:
         self._waker = None
+        self._gather_until = 0.0
         self.next()
 
     def _fail(self, job: Job, error: EngineFault) -> None:
@@ -245,4 +252,4 @@ class Passes:
                 self._fail(job, fault)
 
     def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return time.monotonic()  # the loop's clock, but uvloop's has whole milliseconds only

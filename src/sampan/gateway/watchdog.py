@@ -13,6 +13,8 @@ from sampan.gateway.engine import EngineState
 from sampan.gateway.settings import Watch
 
 logger = logging.getLogger("sampan.gateway")
+_UNKNOWN = 10
+_TIMES = 20
 _LOOKS_AWAY = 3  # probes in a row that a ready engine does not answer
 
 
@@ -57,7 +59,7 @@ class Watchdog:
 
     async def _look(self) -> None:
         took = self._batching.pass_seconds
-        if took > self._watch.hung_seconds:
+        if took > self._patience():
             self._kill(f"a pass runs for {took:.0f} s")
             return
         self._unanswered = 0 if await self._engine.answers() else self._unanswered + 1
@@ -65,6 +67,13 @@ class Watchdog:
             self._kill(f"{self._unanswered} probes without an answer")
             return
         await self._look_at_memory()
+
+    def _patience(self) -> float:
+        """As set, but no less than many times what passes took: an emulated CPU needs minutes for what others do at
+        once. Before the first pass nothing is known.
+        """
+        longest = self._batching.longest_pass_seconds
+        return self._watch.hung_seconds * (1 if longest else _UNKNOWN) + _TIMES * longest
 
     def _kill(self, why: str) -> None:
         logger.error("engine is taken for lost: %s", why)

@@ -85,6 +85,7 @@ async def test_a_lost_engine_is_killed_and_a_slow_start_is_not(
 ) -> None:
     engine = ScriptedEngine()
     batching = Batching(engine, MODEL, Limits(), Meter(), slots=2, pass_tokens=64)
+    await batching.embed(["first"])  # before it nothing is known of its speed
     engine.gate.clear()
     asking = asyncio.ensure_future(batching.embed(["a"]))
     await asyncio.sleep(0)

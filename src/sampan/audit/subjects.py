@@ -12,8 +12,9 @@ from pathlib import Path
 from unicodedata import category
 
 from sampan import disk
+from sampan.audit.archives.contents import Contents
 from sampan.audit.archives.limits import MAX_DEPTH, Budget
-from sampan.audit.archives.unpack import Contents, is_archive, unpack
+from sampan.audit.archives.unpack import is_archive, unpack
 from sampan.errors import BadInputError
 
 _MAX_LINKS = 40  # as many as the kernel follows

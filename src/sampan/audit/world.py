@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 
 from sampan.audit import base
 from sampan.audit.architectures import ArchRules
 from sampan.audit.facts import Damaged, ElfFacts
-from sampan.audit.kinds import fits, is_program
 from sampan.audit.numbers import number, split_version
 from sampan.audit.rules import Rules
 from sampan.spec import layout
 from sampan.spec.target import TargetProfile
 
 _LIBC = "libc.so.6"
-_PYTHON = re.compile(r"python3(\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -111,22 +107,6 @@ class World:
         have = number(libc.glibcxx)
         rows = [row for row in self.rules.gcc if row.glibcxx <= have]
         return max(rows, key=lambda row: row.glibcxx).ceilings.get(fact) if rows else None
-
-    @property
-    def python(self) -> str | None:
-        """The Python program whose process loads the extension modules; None where there is none or a choice."""
-        found = [
-            path
-            for path, facts in self.files.items()
-            if _PYTHON.fullmatch(posixpath.basename(path))
-            and fits(facts, self.arch)
-            and is_program(path, facts)
-            and (self.private is None or self._runtime_program(path))
-        ]
-        return found[0] if len(found) == 1 else None
-
-    def _runtime_program(self, path: str) -> bool:
-        return any(fnmatchcase(path, f"{self.private}/{each}") for each in self.rules.runtime_programs)
 
     def find(self, path: str) -> str | None:
         """The file that ``path`` leads to, if it is a sound ELF file that we know."""

@@ -24,9 +24,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sampan.audit.archives import limits
+from sampan.audit.archives.contents import Contents
 from sampan.audit.archives.limits import Budget
 from sampan.audit.archives.member import clean, lead
-from sampan.audit.archives.unpack import Contents, unpack
+from sampan.audit.archives.unpack import unpack
 from sampan.audit.audit import audit
 from sampan.errors import BadInputError
 from sampan.spec.artefacts import AuditReport
@@ -392,7 +393,7 @@ SEEDS = sorted(DATA.glob("*"))  # what tests/fuzz/fuzz_audit.py found
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_damaged_archives_never_raise(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

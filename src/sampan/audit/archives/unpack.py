@@ -5,46 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO
 
 from sampan.audit.archives import debs, tars, zips
+from sampan.audit.archives.contents import Contents, Nowhere
 from sampan.audit.archives.decompress import Unpacked
 from sampan.audit.archives.limits import PIECE, Budget, Excess, Share
-from sampan.audit.archives.member import DamagedArchive, Member, clean, lead
+from sampan.audit.archives.member import DamagedArchive, Member, clean
 from sampan.audit.archives.streams import HEAD, Plain, compression_of
 
 SUFFIXES = (".whl", ".zip", ".deb", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".txz", ".tar.zst", ".tar.bz2", ".tbz2")
 _ELF = b"\x7fELF"
 _READ = ("plan.json", "*/plan.json", "*.dist-info/WHEEL", "*.dist-info/RECORD", "*.dist-info/METADATA")
 _FIRST = 256  # bytes kept of a script: its first line
-
-
-@dataclass
-class Contents:
-    """What one archive holds. Names are below its top.
-
-    ``files``: written into ``folder`` (ELF files, archives, metadata); ``names``: of all. ``links``: name -> where it
-    leads. ``digests``: of a wheel's members, as RECORD writes them, with their size. ``heads``: the first bytes of a
-    wheel's scripts. ``set_id``: of those that run with their owner's rights where the archive is unpacked, not here.
-    ``faults``: by finding code, what is said of it and of which members.
-    """
-
-    folder: Path
-    files: list[str] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-    links: dict[str, str] = field(default_factory=dict)
-    digests: dict[str, tuple[str, int]] = field(default_factory=dict)
-    heads: dict[str, bytes] = field(default_factory=dict)
-    set_id: set[str] = field(default_factory=set)
-    faults: dict[str, list[str]] = field(default_factory=dict)
-    members: int = 0
-
-    def fault(self, code: str, what: str) -> None:
-        """One more fault; finding codes come without their ``archive.``."""
-        self.faults.setdefault(code, []).append(what)
 
 
 def is_archive(name: str) -> bool:
@@ -69,7 +44,7 @@ def unpack(archive: Path, folder: Path, budget: Budget) -> Contents:
             found.fault("damaged", str(error))
         except Excess as error:
             found.fault("bomb", str(error))
-    _settle_links(found, rooted=name.endswith(".deb"))
+    found.settle_links(rooted=name.endswith(".deb"))
     return found
 
 
@@ -129,7 +104,7 @@ def _copy(found: Contents, name: str, first: bytes, member: Member, *, keep: boo
     digest, size, path = hashlib.sha256(), 0, found.folder / name
     if keep:
         path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") if keep else _Nowhere() as sink:
+    with path.open("wb") if keep else Nowhere() as sink:
         piece = first
         while piece:
             sink.write(piece)
@@ -141,27 +116,3 @@ def _copy(found: Contents, name: str, first: bytes, member: Member, *, keep: boo
         found.digests[name] = (text, size)
     if keep and name not in found.files:
         found.files.append(name)
-
-
-class _Nowhere:
-    """A sink for what is only hashed."""
-
-    def __enter__(self) -> _Nowhere:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to close."""
-
-    def write(self, piece: bytes) -> None:
-        """Drop it."""
-
-
-def _settle_links(found: Contents, *, rooted: bool) -> None:
-    """Replace each link's target by a name below the top; those that lead out are faults."""
-    for name, target in list(found.links.items()):
-        place = lead(name, target[1:], hard=target.startswith("="), rooted=rooted)
-        if place is None:
-            found.fault("link", f"{name} -> {target[1:]}")
-            del found.links[name]
-        else:
-            found.links[name] = place

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sampan.audit import numbers as known
-from sampan.audit.closure import TARGET, Closure
+from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts, VersionNeed
+from sampan.audit.loading import TARGET
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 

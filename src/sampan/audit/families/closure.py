@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from sampan.audit.closure import TARGET, Closure, Scope
+from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
 from sampan.audit.families.ceilings import too_new_for_target
 from sampan.audit.folders import search_folders
 from sampan.audit.kinds import is_musl, is_program
+from sampan.audit.loading import TARGET, Scope
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from sampan.audit.closure import TARGET, Closure
+from sampan.audit.closure import Closure
 from sampan.audit.facts import ElfFacts
 from sampan.audit.kinds import is_program
+from sampan.audit.loading import TARGET
 from sampan.audit.numbers import number
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding

@@ -6,6 +6,7 @@ sides have met again runs on every CPU.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,6 +30,12 @@ class Body:
     def open_blocks(self) -> tuple[Block, ...]:
         """Those that run whatever the CPU is."""
         return tuple(block for block in self.blocks if block.start not in self.guarded)
+
+    def block_of(self, address: int) -> int | None:
+        """The start of the block that ``address`` is in."""
+        after = bisect_right(self.blocks, address, key=lambda block: block.start)
+        block = self.blocks[after - 1] if after else None
+        return block.start if block and address < block.end else None
 
 
 def read(start: int, bounds: tuple[int, int], reader: Flow, ends: Callable[[int], bool], limit: int) -> Body:

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from sampan.audit.instructions import callers, reach
 from sampan.audit.instructions.body import Body
-from sampan.audit.instructions.callers import SiteFinder
 from sampan.audit.instructions.facts import GUARDED, START, UNGUARDED, Use
+from sampan.audit.instructions.finds import Find, Finder, Tally
 from sampan.audit.instructions.layouts import MAX_ROWS
 from sampan.audit.instructions.reach import Code
 
 TEST = "test of the CPU"
 _NO_BODY = Body((), frozenset(), ())
-
-
-@dataclass(frozen=True, slots=True)
-class Find:
-    """Instructions of one kind in one function: the first one's address, and how many. ``harmless``: why they never
-    run without the feature."""
-
-    address: int
-    features: tuple[str, ...]
-    harmless: str = ""
-    count: int = 1
-
-
-@dataclass
-class _Tally:
-    count: int
-    first: int
-    root: str
-
-
-@dataclass(frozen=True)
-class Finder:
-    """``each`` gives every single instruction between two addresses, ``sites`` what leads to given functions."""
-
-    each: Callable[[int, int], Iterable[Find]]
-    sites: SiteFinder
 
 
 class Classifier:
@@ -55,7 +28,7 @@ class Classifier:
         self.finder = finder
         self.more = more
         self.few = len(hits) <= code.knowledge.limits.analysed
-        self.tally: dict[tuple[str, str], _Tally] = {}
+        self.tally = Tally()
 
     def uses(self, *, program: bool) -> tuple[Use, ...]:
         """Uses by class and feature, in their order."""
@@ -74,10 +47,10 @@ class Classifier:
             for find in found:
                 own = excuse or (TEST if tested.issuperset(find.features) else "")
                 reached, root = self._class(find, self._body(index), own, begun.get(index, ()))
-                self._count(reached, find, root)
+                self.tally.count(reached, find, root)
         for find in self.more:
-            self._count(UNGUARDED, find, "")
-        return tuple(self._use(*key, one) for key, one in sorted(self.tally.items()))
+            self.tally.count(UNGUARDED, find, "")
+        return self.tally.uses(self.code.binary, self.code.functions)
 
     def limits(self) -> tuple[str, ...]:
         """Those that ``uses`` has reached, with their numbers."""
@@ -98,7 +71,7 @@ class Classifier:
         if not body.guarded:
             return True
         finds = self.finder.each(*self.code.functions.range(index))
-        return any(not find.harmless and _block_of(body, find.address) not in body.guarded for find in finds)
+        return any(not find.harmless and body.block_of(find.address) not in body.guarded for find in finds)
 
     def _begun(self, indices: list[int], *, program: bool) -> dict[int, list[tuple[Body, str]]]:
         """For each of these functions: how it is entered from a start, and from which."""
@@ -128,40 +101,17 @@ class Classifier:
         if find.harmless:
             return GUARDED, find.harmless
         for entered, root in begun:
-            block = _block_of(entered, find.address)
+            block = entered.block_of(find.address)
             if block is not None and block not in entered.guarded:
                 return START, root
-        block = _block_of(body, find.address)
+        block = body.block_of(find.address)
         if block is not None and block in body.guarded:
             return GUARDED, TEST
         return (GUARDED, excuse) if excuse else (UNGUARDED, "")
-
-    def _count(self, reached: str, find: Find, root: str) -> None:
-        for feature in find.features:
-            one = self.tally.setdefault((reached, feature), _Tally(0, find.address, root))
-            one.count += find.count
-
-    def _use(self, reached: str, feature: str, one: _Tally) -> Use:
-        return Use(
-            feature=feature,
-            reach=reached,
-            count=one.count,
-            address=one.first,
-            offset=self.code.binary.offset_of(one.first) or 0,
-            function=self.code.functions.name(one.first),
-            root=one.root,
-        )
 
 
 def _tested(body: Body, finds: Iterable[Find]) -> frozenset[str]:
     """Features that the function itself guards somewhere: its other uses are behind the same test too, often by way
     of a variable that no analysis of branches sees (a loop that is entered only after the test)."""
-    guarded = (find for find in finds if _block_of(body, find.address) in body.guarded)
+    guarded = (find for find in finds if body.block_of(find.address) in body.guarded)
     return frozenset(feature for find in guarded for feature in find.features)
-
-
-def _block_of(body: Body, address: int) -> int | None:
-    """The start of the block that ``address`` is in."""
-    after = bisect_right(body.blocks, address, key=lambda block: block.start)
-    block = body.blocks[after - 1] if after else None
-    return block.start if block and address < block.end else None

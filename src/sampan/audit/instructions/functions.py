@@ -83,7 +83,7 @@ def _function_symbols(binary: Binary) -> tuple[Array, Numbers, Numbers]:
             kind = piece["info"] & 15
             own = np.flatnonzero(((kind == _FUNCTION) | (kind == _IFUNC)) & (piece["index"] != 0))
             addresses = piece["value"][own].astype(np.int64)
-            inside = binary.in_code(addresses)
+            inside = binary.code.holds(addresses)
             values.append(addresses[inside])
             rows.append((own[inside] + low).astype(np.uint32))
             tables.append(np.full(len(rows[-1]), number, np.uint32))

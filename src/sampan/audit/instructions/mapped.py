@@ -6,15 +6,14 @@ The file may be hostile: every array is cut to what the file has, so that the wo
 from __future__ import annotations
 
 import mmap
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from sampan.audit.instructions import layouts
 from sampan.audit.instructions.layouts import Array, Records, Span
+from sampan.audit.instructions.spans import Spans
 
 _MAX_SECTIONS = 4096  # of a linked file; object files may have more
 
@@ -61,25 +60,19 @@ class Mapped:
         ]
 
     @cached_property
-    def runs(self) -> tuple[Span, ...]:
-        """What the loader maps, in order. Where segments overlap, as in no sound file, the lower one counts."""
+    def runs(self) -> Spans:
+        """What the loader maps. Where segments overlap, as in no sound file, the lower one counts."""
         found: list[Span] = []
         for load in sorted(self.loads, key=lambda load: load["vaddr"]):
             start = max(load["vaddr"], found[-1].end if found else 0)
             if start < load["vaddr"] + load["size"]:
                 found.append(Span(start, load["vaddr"] + load["size"], load["offset"] + start - load["vaddr"]))
-        return tuple(found)
-
-    @cached_property
-    def _run_starts(self) -> list[int]:
-        return [run.start for run in self.runs]
+        return Spans(found)
 
     def offset_of(self, address: int) -> int | None:
         """Where in the file ``address`` is loaded from."""
-        index = bisect_right(self._run_starts, address) - 1
-        if index < 0 or address >= self.runs[index].end:
-            return None
-        offset = address - self.runs[index].start + self.runs[index].offset
+        run = self.runs.at(address)
+        offset = address - run.start + run.offset if run else len(self.data)
         return offset if offset < len(self.data) else None
 
     def room(self, address: int) -> int:
@@ -89,13 +82,8 @@ class Mapped:
 
     def offsets_of(self, addresses: Array) -> Array:
         """The same for many, -1 where there is nothing."""
-        if not self.runs:
-            return np.full(len(addresses), -1, np.int64)
-        runs = np.array([(run.start, run.end, run.offset) for run in self.runs], np.int64)
-        own = runs[np.maximum(np.searchsorted(runs[:, 0], addresses, side="right") - 1, 0)]
-        found = addresses - own[:, 0] + own[:, 2]
-        inside = (addresses >= own[:, 0]) & (addresses < own[:, 1]) & (found < len(self.data))
-        return np.where(inside, found, -1)
+        found = self.runs.offsets(addresses)
+        return np.where(found < len(self.data), found, -1)
 
     def word(self, address: int, size: int) -> int | None:
         """The little-endian number of ``size`` bytes that the file has at ``address``."""
@@ -105,8 +93,8 @@ class Mapped:
         return int.from_bytes(self.data[offset : offset + size], "little")
 
     @cached_property
-    def code(self) -> tuple[Span, ...]:
-        """What can be executed: the sections that say so, else whole segments. In order, without overlap."""
+    def code(self) -> Spans:
+        """What can be executed: the sections that say so, else whole segments."""
         found = [
             Span(s["vaddr"], s["vaddr"] + s["size"], s["offset"])
             for s in self.sections
@@ -116,7 +104,7 @@ class Mapped:
         ]
         if not found:
             found = [Span(s["vaddr"], s["vaddr"] + s["size"], s["offset"]) for s in self.loads if s["flags"] & 1]
-        return tuple(self._disjoint(sorted(found, key=lambda span: span.start)))
+        return Spans(self._disjoint(sorted(found, key=lambda span: span.start)))
 
     def _disjoint(self, spans: list[Span]) -> Iterator[Span]:
         end, left = 0, len(self.data)  # what is mapped many times over is looked at once
@@ -127,28 +115,14 @@ class Mapped:
                 left -= last - span.start
                 yield Span(span.start, last, span.offset)
 
-    @cached_property
-    def _code_starts(self) -> list[int]:
-        return [span.start for span in self.code]
-
     def span_at(self, address: int) -> Span | None:
         """The run of code that ``address`` is in."""
-        index = bisect_right(self._code_starts, address) - 1
-        return self.code[index] if index >= 0 and address < self.code[index].end else None
+        return self.code.at(address)
 
     def code_end(self, address: int) -> int:
         """Where the run of code ends that ``address`` is in, or the last one before it."""
-        index = bisect_right(self._code_starts, address) - 1
-        return self.code[index].end if index >= 0 else address
-
-    def in_code(self, addresses: Array) -> npt.NDArray[np.bool_]:
-        """Which of them are addresses of code."""
-        if not self.code:
-            return np.zeros(len(addresses), bool)
-        spans = np.array([(span.start, span.end) for span in self.code], np.int64)
-        own = spans[np.maximum(np.searchsorted(spans[:, 0], addresses, side="right") - 1, 0)]
-        inside: npt.NDArray[np.bool_] = (addresses >= own[:, 0]) & (addresses < own[:, 1])
-        return inside
+        run = self.code.before(address)
+        return run.end if run else address
 
     def section(self, name: str) -> tuple[int, int]:
         """(address, bytes) of the section of that name, (0, 0) where there is none."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from sampan.audit.instructions import a64sites, lasites, tables
 from sampan.audit.instructions.a64flow import A64Flow
 from sampan.audit.instructions.binary import Binary
-from sampan.audit.instructions.classify import Classifier, Find, Finder
+from sampan.audit.instructions.classify import Classifier
 from sampan.audit.instructions.facts import CodeFacts
+from sampan.audit.instructions.finds import Find, Finder
 from sampan.audit.instructions.functions import Functions
 from sampan.audit.instructions.imports import Imports
 from sampan.audit.instructions.knowledge import load

@@ -12,7 +12,7 @@ import numpy as np
 from iced_x86 import Decoder
 
 from sampan.audit.instructions.binary import Binary
-from sampan.audit.instructions.classify import Find
+from sampan.audit.instructions.finds import Find
 from sampan.audit.instructions.functions import Functions
 from sampan.audit.instructions.layouts import Array
 from sampan.audit.instructions.x86tables import STRANGER, candidates, needs

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sampan.audit.instructions import x86, x86sites
 from sampan.audit.instructions.binary import Binary
-from sampan.audit.instructions.classify import Classifier, Finder
+from sampan.audit.instructions.classify import Classifier
 from sampan.audit.instructions.facts import CodeFacts
+from sampan.audit.instructions.finds import Finder
 from sampan.audit.instructions.functions import Functions
 from sampan.audit.instructions.imports import Imports
 from sampan.audit.instructions.knowledge import load

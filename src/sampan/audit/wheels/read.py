@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from sampan.audit.archives.unpack import Contents
+from sampan.audit.archives.contents import Contents
 
 _MAX_RECORD = 64 << 20  # bytes; 200,000 members have less
 _UNHASHED = ("RECORD", "RECORD.jws", "RECORD.p7s")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from capstone import CS_ARCH_AARCH64, CS_MODE_ARM, Cs
 from tests.integration.runtime_parts import Parts, or_skip
-from tests.unit.audit.test_audit_isa_table import needs, ours
+from tests.unit.audit.test_audit_isa_table import agreed, looked_up, needs, ours
 
 from sampan.audit.audit import audit
 from sampan.audit.instructions.binary import Binary
@@ -214,3 +214,24 @@ def _library(parts: Parts, wheel: Unpack, name: str) -> Path:
     if name == "_multiarray_umath":
         return next(wheel("numpy-2.4.6").rglob("_multiarray_umath*.so"))
     return Path(parts.runtime("aarch64").path) / "lib/sys" / name
+
+
+def test_random_words_are_of_the_feature_that_llvm_names() -> None:
+    decoder = Cs(CS_ARCH_AARCH64, CS_MODE_ARM)
+    decoder.detail = True
+    assert agreed(decoder, words=100_000, seed=8) > 2500
+    looked_up(words=50_000, seed=12)
+
+
+def test_what_was_not_followed_to_its_end_is_said(wheel: Unpack) -> None:
+    """OpenBLAS has more functions with vectors than callers are searched for; a module without any is none the less
+    read to its end."""
+    folder = wheel("numpy-2.4.0")
+    cpu = CpuFacts("x86-64-v2", ("cx16", "lahf_lm", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3"))
+    target = TargetProfile("x", "x86_64", OsFacts("linux", "Linux"), cpu, 4096)
+    said = {
+        Path(one.path).name.partition("-")[0].partition(".")[0]: dict(one.values)["limits"]
+        for one in audit([folder / "numpy.libs", folder / "numpy/random"], target).findings
+        if one.code == "isa.limits"
+    }
+    assert said == {"libscipy_openblas64_": "callers 600"}

@@ -233,7 +233,7 @@ def test_names_of_any_bytes_can_be_written_down_and_shown(
     assert [text for text in said if not text.isprintable()] == []
 
 
-@settings(max_examples=120, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     pokes=st.lists(
         st.tuples(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sampan.audit.subjects import Archive
 from sampan.audit.wheels import judge as wheels
+from sampan.audit.wheels import platforms
 from sampan.audit.wheels import read as wheel
 from sampan.audit.world import World
 from sampan.spec.artefacts import Finding
@@ -24,7 +25,9 @@ def judge(archive: Archive, world: World) -> Iterator[Finding]:
         yield Finding(f"archive.{kind}", severity, archive.shown, values)
     if archive.name.endswith(".whl") and not archive.contents.faults.keys() & {"bomb", "damaged"}:
         files = [path for path in world.files if path.startswith(archive.folder + "/") and path in world.shown]
-        yield from wheels.judge(wheel.read(archive.name, archive.contents), archive.shown, files, world)
+        said = wheel.read(archive.name, archive.contents)
+        yield from wheels.judge(said, archive.shown, files, world)
+        yield from platforms.judge(said, archive.shown, files, world, given=archive.given)
 
 
 def _some(what: list[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.errors import BusyError
-from sampan.install import account, config, disk, journal, recover, release
+from sampan.install import account, config, disk, journal, lock, recover, release
 from sampan.install.facts import read_record
 from sampan.install.job import Hands, Job, write_record
 from sampan.install.journal import Pending
@@ -24,22 +24,24 @@ def alone(prefix: Path, machine: Machine, hands: Hands) -> Iterator[Lock]:
 
     Where the prefix is not there yet, or nobody's, the lock is still to be taken. Raises BusyError, OSError.
     """
-    lock, left = Lock(prefix), None
+    held, left = Lock(prefix), None
     try:
         ours = (prefix / RECORD).is_file() or (prefix / journal.NAME).is_file()
         if ours and os.access(prefix, os.W_OK | os.X_OK):
-            lock.take()
+            held.take()
             left = recover.after_a_kill(prefix, machine, hands.echo)
-        yield lock
+            if left is not None:
+                journal.clear(prefix)
+        yield held
     finally:
-        lock.free()
+        held.free()
         if left is not None:
             recover.tidy_folders(prefix, left)
 
 
 def settle(prefix: Path, machine: Machine, hands: Hands) -> None:
     """Bring what a killed change left to an end, and do nothing else. Raises BusyError, FilesystemError."""
-    if (prefix / journal.NAME).is_file():
+    if any((prefix / name).exists() for name in (journal.NAME, lock.NAME)):
         with disk.filesystem_errors(prefix), alone(prefix, machine, hands):
             pass
 
@@ -71,22 +73,22 @@ def describe(
     )
 
 
-def make(job: Job, lock: Lock, steps: Callable[[Job], None]) -> Installed:
+def make(job: Job, held: Lock, steps: Callable[[Job], None]) -> Installed:
     """Write down what is under way, do ``steps``, commit; the record in force. What fails is taken back."""
     prefix, pending = job.prefix, job.pending
     try:
         journal.write(prefix, pending)
         steps(job)
         done = replace(job.record, user_created=job.record.user_created or pending.fresh_user)
-        config.keep(prefix, done, job.unit)
         write_record(prefix, done)
     except BaseException:
         job.say("undo")
         if recover.take_back(prefix, pending_now(prefix, pending), job.machine, job.hands.echo):
-            lock.free()
+            held.free()
             recover.tidy_folders(prefix, pending)
             job.say("undone")
         raise
+    config.keep(prefix, done, job.unit)
     release.sweep(prefix / RELEASES)
     journal.clear(prefix)
     return done
@@ -97,11 +99,11 @@ def pending_now(prefix: Path, begun: Pending) -> Pending:
     return journal.read(prefix) or begun
 
 
-def hold_new(prefix: Path, lock: Lock, before: Installed | None) -> tuple[Path, ...]:
+def hold_new(prefix: Path, held: Lock, before: Installed | None) -> tuple[Path, ...]:
     """Make the prefix and hold its lock; the folders made. Raises BusyError where somebody came between, OSError."""
     made = disk.make_folders(prefix)
-    if not lock.held:
-        lock.take()
+    if not held.held:
+        held.take()
         if read_record(prefix) != before or (prefix / journal.NAME).exists():
             raise BusyError("install.busy", prefix=str(prefix), pid="?")
     return made

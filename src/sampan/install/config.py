@@ -37,6 +37,11 @@ def unit_of(prefix: Path, release: int, name: str) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
+def numbers(prefix: Path) -> tuple[int, ...]:
+    """The releases of which there is a configuration."""
+    return tuple(int(path.name) for path in (prefix / CONFIG).glob("*") if path.name.isdecimal())
+
+
 def forget(prefix: Path, release: int) -> None:
     """Remove it; the folder above too where it is empty then. Raises OSError."""
     shutil.rmtree(folder(prefix, release), ignore_errors=True)

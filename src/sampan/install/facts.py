@@ -7,13 +7,12 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sampan.install import disk, lock, place, release
+from sampan.install import disk, journal, lock, place, release
 from sampan.install.machine import Machine, listening_ports, memory, number
 from sampan.install.model import CONFIG, RECORD, RELEASES, Installed
 from sampan.install.source import Source
 from sampan.spec import codec
 
-#: what a killed first installation may leave behind in its prefix
 _OURS = frozenset((lock.NAME, RELEASES, CONFIG))
 
 
@@ -69,7 +68,7 @@ def gather(machine: Machine, given: Source, prefix: Path, port: int) -> HostFact
         disk_folder=str(folder),
         no_exec=place.no_exec(prefix, folder),
         writable=os.access(folder, os.W_OK | os.X_OK),
-        closed=next((str(p) for p in reversed((folder, *folder.parents)) if not p.stat().st_mode & 0o001), None),
+        closed=place.closed(folder),
         needed=0 if state == "same" else given.size,
         port_owner=_port_owner(machine, port, record, systemd),
         prefix_state=_prefix_state(prefix, record),
@@ -95,9 +94,14 @@ def read_record(prefix: Path) -> Installed | None:
 def _prefix_state(prefix: Path, record: Installed | None) -> str:
     if record is not None:
         return "ours"
-    if not prefix.exists() or (prefix.is_dir() and {path.name for path in prefix.iterdir()} <= _OURS):
+    if not prefix.exists() or (prefix.is_dir() and all(_left_by_a_kill(path.name) for path in prefix.iterdir())):
         return "free"
     return "foreign"
+
+
+def _left_by_a_kill(name: str) -> bool:
+    """What a killed first installation may leave behind in its prefix."""
+    return name in _OURS or name.startswith(f".{journal.NAME}.")
 
 
 def _release_state(listed: bytes, installed: Path) -> str:

@@ -58,5 +58,6 @@ def write(prefix: Path, pending: Pending) -> None:
 
 def clear(prefix: Path) -> None:
     """Nothing is under way any longer. Raises OSError."""
-    (prefix / NAME).unlink(missing_ok=True)
-    disk.sync_folder(prefix)
+    if (prefix / NAME).exists():
+        (prefix / NAME).unlink()
+        disk.sync_folder(prefix)

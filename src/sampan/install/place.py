@@ -24,6 +24,11 @@ def _mounted_no_exec(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
 
 
+def closed(folder: Path) -> str | None:
+    """The outermost folder on the way that other users may not enter. Raises OSError."""
+    return next((str(p) for p in reversed((folder, *folder.parents)) if not p.stat().st_mode & 0o001), None)
+
+
 def memory_limit(machine: Machine) -> int | None:
     """The smallest limit in bytes that a cgroup above the services sets; None where none does."""
     tops = ("sys/fs/cgroup/memory", "sys/fs/cgroup")

@@ -15,30 +15,47 @@ from sampan.install import account, config, disk, journal, release, removal
 from sampan.install.facts import read_record
 from sampan.install.journal import SWITCHING, Pending
 from sampan.install.machine import Machine
-from sampan.install.model import CURRENT, RELEASES, Echo, user_name
+from sampan.install.model import CONFIG, CURRENT, RECORD, RELEASES, Echo, user_name
 
 
 def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
-    """Bring ``prefix`` to where it was before, or, where the change was done, to its end; what was found pending.
+    """Bring ``prefix`` to where it was before, or, where the change was done, to its end.
 
-    An uninstall only goes forward. The caller holds the lock. Raises BadInputError, ServiceError, OSError.
+    Gives what was found pending and is settled but for ``tidy_folders``. An uninstall only goes forward. The caller holds the lock. Raises BadInputError, ServiceError, OSError.
     """
     pending = journal.read(prefix)
     releases = prefix / RELEASES
+    _sweep(prefix, machine)
     if pending is None:
         release.sweep(releases)
+        for number in config.numbers(prefix):
+            if not (releases / str(number)).exists():  # a ``gc`` was killed between the two
+                config.forget(prefix, number)
         return None
     if pending.verb == "uninstall" and pending.before is not None:
         echo(i18n.text("install.recovering-uninstall"))
         for thing in removal.steps(replace(pending.before, prefix=str(prefix)), machine, purge=False):
             echo(i18n.text("install.removed", thing=thing))
-    elif read_record(prefix) != pending.before:
+    elif (record := read_record(prefix)) is not None and record != pending.before:
+        path = machine.unit_file(record.name)
+        config.keep(prefix, record, path.read_text(encoding="utf-8") if record.service else None)
         release.sweep(releases)
         journal.clear(prefix)
     else:
         echo(i18n.text("install.recovering", verb=pending.verb, release=pending.release))
-        take_back(prefix, pending, machine, echo)
+        return pending if take_back(prefix, pending, machine, echo) else None
     return pending
+
+
+def _sweep(prefix: Path, machine: Machine) -> None:
+    """Remove the temporaries of files that were just being written."""
+    record = read_record(prefix)
+    (prefix / f".{CURRENT}.new").unlink(missing_ok=True)
+    units = (machine.unit_file(record.name),) if record else ()
+    own = (path for folder in (prefix / CONFIG).glob("*") for path in folder.glob("*"))
+    for path in (prefix / RECORD, prefix / journal.NAME, *units, *own):
+        if path.parent.is_dir():
+            disk.sweep(path)
 
 
 def take_back(prefix: Path, pending: Pending, machine: Machine, echo: Echo) -> bool:
@@ -50,16 +67,17 @@ def take_back(prefix: Path, pending: Pending, machine: Machine, echo: Echo) -> b
         except (OSError, SampanError) as error:
             echo(i18n.text("install.undo-failed", detail=str(error)))
             whole = False
-    if whole:
+    if whole and pending.before is not None:
         journal.clear(prefix)
     return whole
 
 
 def tidy_folders(prefix: Path, pending: Pending) -> None:
-    """After the lock is gone: remove the folders that were made for nothing."""
+    """When the lock is free: the last file goes, and with it the folders that were made for nothing."""
     if pending.verb == "uninstall" and pending.before is not None:
         list(removal.folders(replace(pending.before, prefix=str(prefix))))
-    elif pending.before is None:
+    elif pending.before is None and not (prefix / RECORD).exists():
+        journal.clear(prefix)
         disk.remove_empty(tuple(map(Path, pending.created)))
 
 

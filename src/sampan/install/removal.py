@@ -73,13 +73,16 @@ def _files(prefix: Path) -> Iterator[str]:
             shutil.rmtree(folder)
             yield str(folder)
     for name in (RECORD, journal.NAME):
-        (prefix / name).unlink(missing_ok=True)
         disk.sweep(prefix / name)
+    (prefix / RECORD).unlink(missing_ok=True)
 
 
 def folders(record: Installed) -> Iterator[str]:
-    """Remove the prefix, and what was made to hold it, where they are empty; give each. Raises OSError."""
+    """When the lock is free: remove the last file, the prefix, and what was made to hold it, where they are empty;
+    give each. Raises OSError.
+    """
     prefix = Path(record.prefix)
+    (prefix / journal.NAME).unlink(missing_ok=True)
     ours = (DEFAULT_HOME, user_home())
     above = [folder for folder in prefix.parents if str(folder) in record.created or folder in ours]
     for folder in (prefix, *above):

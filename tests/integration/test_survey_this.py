@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection
 from tests.fakes.models import MINILM
 
+from sampan.audit.audit import audit
 from sampan.plan.planner import make_plan
 from sampan.plan.variants import choose
-from sampan.survey import elf, features, verdefs
+from sampan.spec.target import TargetProfile
+from sampan.survey import elf, features, script, verdefs
 from sampan.survey.machine import survey_this
 
 pytestmark = pytest.mark.integration
@@ -69,3 +72,24 @@ def test_a_plan_for_this_machine_has_a_variant_that_it_can_run() -> None:
     plan = make_plan(MINILM, survey_this())
     assert choose(plan.variants, features.current()) == plan.variants[-1]
     assert plan.settings.threads >= 1
+
+
+def test_what_its_own_programs_need_is_settled() -> None:
+    """They run, so every library that is only usual elsewhere is found to be here."""
+    here = survey_this()
+    if here.libc.glibc is None:
+        pytest.skip("this machine has another C library")
+    found = (path for path in sorted(Path("/usr/bin").iterdir()) if path.is_file() and path.stat().st_size < 200_000)
+    programs = [path for path in found if elf.kind_of(path)][:120]
+    by_name = {code: _named(programs, here, code) for code in ("closure.unstated", "closure.missing")}
+    assert by_name["closure.unstated"] == set()
+    assert by_name["closure.missing"] & set(script.libraries()) == set()
+    unsurveyed = replace(here, libraries=None, absent_libraries=())
+    assert _named(programs, unsurveyed, "closure.unstated") <= set(here.libraries or ())
+    gone = replace(here, libraries=None, absent_libraries=script.libraries())
+    assert _named(programs, gone, "closure.missing") & set(script.libraries())
+
+
+def _named(programs: list[Path], target: TargetProfile, code: str) -> set[str]:
+    found = (dict(one.values)["libraries"] for one in audit(programs, target).findings if one.code == code)
+    return {name for names in found for name in names.split(", ")}

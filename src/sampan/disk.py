@@ -46,7 +46,12 @@ def new_file(final: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """A file beside ``final`` that takes its name when the block ends well, and vanishes otherwise.
 
     The temporary is locked while it is written: what a killed run left has no lock, and the next run removes it.
+    A device, pipe or socket (``/dev/stdout``, ``/dev/null``) is written to: it must never be replaced by a file.
     """
+    if _special(final):
+        with final.open("wb") as stream:
+            yield stream
+        return
     sweep(final)
     handle, name = tempfile.mkstemp(prefix=_prefix(final), dir=final.parent)
     temporary = Path(name)
@@ -62,6 +67,13 @@ def new_file(final: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _special(path: Path) -> bool:
+    """Whether it is there and is neither a file nor a folder, or stands for an open file as ``/dev/stdout`` does."""
+    return path.exists() and (
+        not (path.is_file() or path.is_dir()) or str(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))
+    )
 
 
 def sync_folder(folder: Path) -> None:

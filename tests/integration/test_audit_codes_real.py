@@ -195,3 +195,15 @@ def test_a_wheel_for_another_system(tmp_path: Path) -> None:
         with zipfile.ZipFile(path, "w") as archive:
             archive.write(library, "x/f.so")
         assert _codes(path) - {"wheel.record"} == expected
+
+
+def test_debugging_information_beside_a_program_is_no_program(tmp_path: Path) -> None:
+    tool = shutil.which("objcopy")
+    if tool is None:
+        pytest.skip("objcopy is not installed")
+    if shutil.which("cc") is None:
+        pytest.skip("no compiler of this machine")
+    (tmp_path / "p.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-g", tmp_path / "p.c", "-o", tmp_path / "p"], check=True)
+    subprocess.run([tool, "--only-keep-debug", tmp_path / "p", tmp_path / "p.debug"], check=True)
+    assert _codes(tmp_path / "p.debug", known.load("centos-7-x86-64")) == set()

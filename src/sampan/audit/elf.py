@@ -69,6 +69,8 @@ def _read(data: mmap.mmap) -> ElfFacts:
     if facts.kind not in ("executable", "shared"):
         return facts
     image.segments = tuple(_segments(image))
+    if _split_debug(image):
+        return replace(facts, kind="other")
     image.dynamic = _dynamic(image)
     wanted, given, relocations = versions.wants(image), versions.provides(image), relocs.read(image)
     table = symbols.read(image, relocations.highest, {**given, **{want.index: want.version for want in wanted}})
@@ -87,6 +89,13 @@ def _read(data: mmap.mmap) -> ElfFacts:
         tls=traps.tls(image, relocations.fixed),
         traps=traps.read(image),
     )
+
+
+def _split_debug(image: Image) -> bool:
+    """A file of debugging information beside its program (``objcopy --only-keep-debug``): all of what a loader would
+    map is left out, only the sizes in memory remain."""
+    told = [one for one in image.segments if one.kind in ("PT_INTERP", "PT_DYNAMIC")]
+    return bool(told) and all(one.file_size == 0 < one.memory_size for one in told)
 
 
 def _check_sections(image: Image) -> None:

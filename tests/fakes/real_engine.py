@@ -19,6 +19,8 @@ from sampan.survey.features import current
 _MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 _EMBEDDING_ARCHITECTURES = ("bert", "nomic-bert", "jina-bert-v2")
 
+_SMALLEST = 10_000_000  # bytes; below lie the toys of other tests, whose vectors mean nothing
+
 
 def executable() -> Path | None:
     """SAMPAN_TEST_ENGINE, else the store's best for this machine, else its newest that is built for it."""
@@ -46,6 +48,8 @@ def weights(task: str) -> Path | None:
     if named:
         return Path(named)
     for path in _newest("*.gguf"):
+        if path.stat().st_size < _SMALLEST:
+            continue
         field = GGUFReader(path).get_field("general.architecture")
         is_embedding = field is not None and field.contents() in _EMBEDDING_ARCHITECTURES
         if is_embedding == (task == "embedding"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +9,11 @@ import pytest
 from gguf import GGUFReader
 from safetensors.numpy import load_file, save_file
 from tests.fakes import tiny_models
+from tests.integration import converter_tools
 
-from sampan.edge.progress import SilentProgress
-from sampan.edge.store import default_root
 from sampan.errors import NetworkError
 from sampan.flow import importing
-from sampan.flow.tools import Tools, workshop_tools
+from sampan.flow.tools import Tools
 from sampan.spec import codec
 from sampan.spec.weights import GoldenSet, WeightsInfo
 from sampan.weights.ready import fetch, find
@@ -25,12 +23,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def tools() -> Tools:
-    """Only where the environment was made before: it downloads 0.3 GB."""
-    if not any((default_root() / "made/converter").glob("*/venv/bin/python")) and not os.environ.get(
-        "SAMPAN_TEST_CONVERTER"
-    ):
-        pytest.skip("the converter's environment is not made here yet (sampan weights import does it)")
-    return workshop_tools(SilentProgress())
+    return converter_tools.tools()
 
 
 def _golden(info: WeightsInfo) -> GoldenSet:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sampan import i18n
-from sampan.cli import options, output
-from sampan.errors import ExitCode, VerificationError
+from sampan.cli import options, output, weights_onnx
+from sampan.errors import ExitCode, UsageError, VerificationError
 
 if TYPE_CHECKING:
     from sampan.flow.quantizing import Quantized
     from sampan.spec.gate import GateBounds, GateReport
     from sampan.spec.weights import WeightsInfo
 
+_FORMS = ("gguf", "onnx")
 Texts = Annotated[Path | None, typer.Option("--texts", help=i18n.text("gate.opt.texts"), metavar="FILE")]
 ImportOut = Annotated[Path | None, typer.Option("--out", "-o", help=i18n.text("import.opt.out"), file_okay=False)]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help=i18n.text("gate.opt.out"), file_okay=False)]
@@ -31,17 +32,23 @@ def register(group: typer.Typer) -> None:
 
 def import_(
     source: str = typer.Argument(..., help=i18n.text("import.opt.folder"), metavar="FOLDER"),
+    form: str = typer.Option("gguf", "--to", help=i18n.text("import.opt.to"), metavar="gguf|onnx"),
     kind: str = typer.Option("original", "--type", help=i18n.text("import.opt.type"), metavar="T"),
     torch: str = typer.Option("", "--torch", help=i18n.text("import.opt.torch"), metavar="REQUIREMENT"),
     out: ImportOut = None,
     json: options.Json = False,
 ) -> None:
-    """A folder as one unquantized GGUF, with its golden set."""
+    """A folder as one unquantized GGUF, or as ONNX, with its golden set."""
     from sampan.cli import weights_lines
     from sampan.flow.converter_env import TORCH
     from sampan.flow.importing import import_model
     from sampan.flow.tools import workshop_tools
 
+    if form.lower() not in _FORMS:
+        raise UsageError("import.form", found=form, known=", ".join(_FORMS))
+    if form.lower() == "onnx":
+        weights_onnx.run(source, kind.lower(), torch or TORCH, out)
+        return
     info = import_model(source, kind.lower(), workshop_tools(output.progress()), torch=torch or TORCH)
     if out is not None:
         info = _take_out(info, out)

@@ -15,6 +15,7 @@ from sampan.errors import FilesystemError, MissingToolError
 from sampan.flow.tools import Tools
 
 if TYPE_CHECKING:
+    from sampan.weights.converter.onnx import Exporter
     from sampan.weights.converter.run import Converter
 
 # The CPU build: 0.2 GB where the one that an index gives by default brings 5 GB of CUDA libraries.
@@ -31,23 +32,31 @@ def converter(tools: Tools, torch: str = TORCH) -> Converter:
     """
     from sampan.weights.converter.run import Converter
 
-    data = resources.files("sampan") / "data" / "converter"
-    answers = tools.store.get_or_make("converter-script", _script_key(), _write_script)
-    lock = (data / "requirements.txt").read_text(encoding="utf-8")
-    python = _environment(lock, torch, tools)
-    return Converter(python, _source(tools), answers / "answers.py", tools.runner)
+    python = _environment(_data("requirements.txt").decode(), torch, tools)
+    return Converter(python, _source(tools), _script("answers.py", tools), tools.runner)
 
 
-def _script_key() -> dict[str, object]:
-    return {"answers": hashlib.sha256(_script()).hexdigest()}
+def exporter(tools: Tools, torch: str = TORCH) -> Exporter:
+    """What writes encoders as ONNX, in the same environment. Raises as ``converter``."""
+    from sampan.weights.converter.onnx import Exporter
+
+    python = _environment(_data("requirements.txt").decode(), torch, tools)
+    return Exporter(python, _script("export.py", tools), tools.runner, tools.store)
 
 
-def _script() -> bytes:
-    return (resources.files("sampan") / "data" / "converter" / "answers.py").read_bytes()
+def _data(name: str) -> bytes:
+    return (resources.files("sampan") / "data" / "converter" / name).read_bytes()
 
 
-def _write_script(folder: Path) -> None:
-    (folder / "answers.py").write_bytes(_script())
+def _script(name: str, tools: Tools) -> Path:
+    """Our script as a file of its own, in a folder that is called by its content."""
+    content = _data(name)
+    key: dict[str, object] = {name.removesuffix(".py"): hashlib.sha256(content).hexdigest()}
+
+    def make(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return tools.store.get_or_make("converter-script", key, make) / name
 
 
 def _environment(lock: str, torch: str, tools: Tools) -> Path:

@@ -27,6 +27,7 @@ from sampan.weights.tensors import tensor_files
 from sampan.weights.vocabulary import read_vocabulary
 
 AUTO = "auto"
+_REFERENCE = "BERT encoder in numpy, float32, from the unquantized safetensors; tokens from tokenizer.json"
 _SMALLEST_FIRST = ("q8_0", "f16")
 _DESCRIPTIONS = (
     "config.json",
@@ -79,13 +80,20 @@ def import_folder(root: Path, quantization: str, name: str, out: Path, *, progre
     vocabulary = read_vocabulary(folder)
     encoder = _encoder(folder, tensors)
     with progress.task(text("weights.step.golden", name=name)), refusals(folder.model):
-        reference = "BERT encoder in numpy, float32, from the unquantized safetensors; tokens from tokenizer.json"
-        golden = embedding_set(encoder, name, reference)
+        golden = embedding_set(encoder, name, _REFERENCE)
         chosen = _choose(encoder, tensors, golden) if quantization == AUTO else quantization
     golden = replace(golden, minimum_cosine=tolerance().of(chosen))
     gguf = out / f"{file_stem(name)}-{chosen.upper()}.gguf"
     write_gguf(tensors, vocabulary, chosen, name, gguf, progress=progress)
     return Imported(folder, name, gguf, golden)
+
+
+def folder_truth(root: Path, name: str, *, progress: Progress) -> GoldenSet:
+    """What the folder's model answers, unquantized. Raises BadInputError."""
+    folder = read_folder(root)
+    encoder = _encoder(folder, open_tensors(folder))
+    with progress.task(text("weights.step.golden", name=name)), refusals(folder.model):
+        return embedding_set(encoder, name, _REFERENCE)
 
 
 def file_stem(name: str) -> str:

@@ -23,7 +23,7 @@ TYPES = ("f32", "f16", "bf16")
 _MOST_PARAMETERS = 2_000_000_000  # the reference holds them as float32
 _LONGEST, _STEPS = 512, 16
 # No network, no code of the folder's, no byte-code files in what is kept; the user's own Python settings stay out.
-_QUIET = {
+QUIET = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -49,9 +49,9 @@ class Converter:
         script = self.source / "convert_hf_to_gguf.py"
         argv = [str(self.python), str(script), str(folder), "--outtype", kind, "--outfile", str(out)]
         with progress.task(text("weights.step.convert", name=name)):
-            done = self.runner.run([*argv, "--model-name", name], cwd=self.source, env=_QUIET)
+            done = self.runner.run([*argv, "--model-name", name], cwd=self.source, env=QUIET)
         if done.returncode != 0 or not out.is_file():
-            detail = _reason(done.output) or f"exit {done.returncode}"
+            detail = reason(done.output) or f"exit {done.returncode}"
             raise BadInputError("import.converter", path=name, detail=detail)
         architecture_of(read_header(out))  # raises where it is not whole, or not for this engine
 
@@ -65,9 +65,9 @@ class Converter:
         asked.write_text(json.dumps(_request(folder, info), ensure_ascii=False), encoding="utf-8")
         argv = [str(self.python), str(self.answers), str(asked), str(answered)]
         with progress.task(text("weights.step.golden", name=info.name)):
-            done = self.runner.run(argv, cwd=work, env=_QUIET)
+            done = self.runner.run(argv, cwd=work, env=QUIET)
         if done.returncode != 0 or not answered.is_file():
-            raise BuildError("import.answers", path=info.source, detail=_reason(done.output))
+            raise BuildError("import.answers", path=info.source, detail=reason(done.output))
         return golden_set(info, json.loads(answered.read_text(encoding="utf-8")))
 
 
@@ -108,7 +108,8 @@ def _request(folder: Path, info: WeightsInfo) -> dict[str, object]:
     }
 
 
-def _reason(output: str) -> str:
+def reason(output: str) -> str:
+    """The line of a program's output that says why it failed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if any(words in line for words in _UNKNOWN)]
     errors = [line for line in lines if "Error" in line]

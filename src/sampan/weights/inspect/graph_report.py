@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from sampan.spec.model_report import ModelReport, ReportFile
+from sampan.spec.onnx import OnnxInfo
 from sampan.spec.plan import Reason
 from sampan.weights.inspect import support
 from sampan.weights.inspect.locate import Found
+from sampan.weights.inspect.onnx_facts import read_facts
 from sampan.weights.inspect.onnx_file import read_onnx
 from sampan.weights.inspect.paddle_files import read_paddle
 
@@ -36,12 +39,14 @@ def _onnx(path: Path, name: str) -> ModelReport:
     model = read_onnx(path)
     opset = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in sorted(model.opsets.items()))
     notes = [Reason("note.opset", (("opset", opset),)), _operators(model.operators)]
-    return ModelReport(
+    files = _files(path, [path.parent / each for each in sorted(model.external)])
+    size = sum(file.size_bytes for file in files)
+    report = ModelReport(
         path=str(path),
         format="onnx",
         name=name,
-        files=_files(path, [path.parent / each for each in sorted(model.external)]),
-        size_bytes=sum(file.size_bytes for file in _files(path, [path.parent / each for each in model.external])),
+        files=files,
+        size_bytes=size,
         support=support.other("onnx"),
         numbers=_numbers(model.elements),
         parameters=_parameters(model.elements),
@@ -50,6 +55,33 @@ def _onnx(path: Path, name: str) -> ModelReport:
         outputs=tuple(model.outputs),
         made_by=model.producer or None,
         notes=tuple(notes),
+    )
+    facts = read_facts(path, size)
+    return _with_facts(report, facts) if facts else report
+
+
+def _with_facts(report: ModelReport, facts: OnnxInfo) -> ModelReport:
+    """What the import wrote beside the graph."""
+    cosine = Reason("note.onnx_checked", (("cosine", f"{facts.cosine:.6f}"), ("by", facts.checked_by)))
+    return replace(
+        report,
+        name=facts.name,
+        architecture=facts.architecture,
+        task="embedding",
+        layers=facts.layers,
+        heads=facts.heads,
+        embedding_length=facts.embedding_length,
+        feed_forward_length=facts.feed_forward_length,
+        context_length=facts.context_length,
+        longest_text=facts.longest_text,
+        vocabulary=facts.vocabulary,
+        tokenizer=facts.tokenizer,
+        pooling=facts.pooling,
+        normalize=facts.normalize,
+        query_prefix=facts.query_prefix,
+        passage_prefix=facts.passage_prefix,
+        licence=facts.licence,
+        notes=(*report.notes, cosine),
     )
 
 

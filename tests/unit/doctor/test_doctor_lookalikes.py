@@ -53,6 +53,15 @@ LOOKALIKES = [
     ("OSError: [Errno 13] Permission denied: '/usr/local/lib/python3.8/site-packages/numpy'\n", "perm.denied"),
     ('Get "https://10.0.0.9/v2/": dial tcp 10.0.0.9:443: connect: connection refused\n', "net.unreachable"),
     ('Get "https://10.0.0.9/v2/": dial tcp 10.0.0.9:443: i/o timeout\n', "net.unreachable"),
+    (
+        "connect() failed (111: Connection refused) while connecting to upstream, client: 10.0.0.5,"
+        ' upstream: "http://127.0.0.1:8080/"\n',
+        "serve.not-listening",
+    ),
+    ("Unit test_x.py not found\n", ""),
+    ("KeyError: 'qwen_key'\n", ""),
+    ("HTTPError: 401 Client Error: Unauthorized for url: http://127.0.0.1:8080/v1/chat\n", ""),
+    ("blk_update_request: I/O error, dev sr0, sector 0 op 0x0:(READ)\n", ""),
     ("ops@10.0.0.1: Permission denied (publickey,password).\n", ""),
     ("ERROR license check failed: license has expired on 2024-01-01\n", ""),
     ("kysec: initialized, exectl on\n", ""),

@@ -25,6 +25,7 @@ WORKSHOP_VERBS = (
     "pack",
     "sign",
     "split",
+    "carry",
 )
 EVERYWHERE = ("survey",)
 SERVICE_VERBS = ("status", "start", "stop", "restart", "logs", "uninstall")  # all in one module

@@ -1,7 +1,7 @@
 """A shell on another machine: runs one script through ``sh -s`` and gives what it prints. Nothing is copied there.
 
-Only keys (the agent's and files) log in. A host key is taken from known_hosts or by the fingerprint that the user
-names; nothing is ever written to known_hosts.
+Keys (the agent's and files) log in, a password only where the user hands one over. A host key is taken from
+known_hosts or by the fingerprint that the user names; nothing is ever written to known_hosts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sampan.edge.ssh_address import SCHEME, Address, SshSettings, parse
 from sampan.edge.ssh_errors import explained
 from sampan.errors import MissingToolError, NetworkError
 
-__all__ = ["SCHEME", "Address", "SshSettings", "parse", "run_script"]
+__all__ = ["SCHEME", "Address", "SshSettings", "connected", "parse", "run_script"]
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHKey
@@ -35,14 +35,22 @@ def run_script(address: Address, script: str, settings: SshSettings) -> str:
 
 
 async def _run(address: Address, script: str, settings: SshSettings) -> str:
+    async with connected(address, settings) as connection:
+        return await _output(connection, address, script, settings)
+
+
+@asynccontextmanager
+async def connected(address: Address, settings: SshSettings) -> AsyncIterator[SSHClientConnection]:
+    """A connection, through the jump host where there is one. Raises as ``run_script`` does."""
     if settings.jump is None:
         async with _connected(address, settings, None) as connection:
-            return await _output(connection, address, script, settings)
+            yield connection
+        return
     async with (
         _connected(settings.jump, settings, None) as tunnel,
         _connected(address, settings, tunnel) as connection,
     ):
-        return await _output(connection, address, script, settings)
+        yield connection
 
 
 async def _output(connection: SSHClientConnection, address: Address, script: str, settings: SshSettings) -> str:
@@ -87,6 +95,7 @@ async def _connect(
     user = {"username": address.user} if address.user else {}
     keys = {"client_keys": [str(path) for path in settings.identities]} if settings.identities else {}
     files = _known_hosts(settings)
+    methods = "publickey,keyboard-interactive,password" if settings.password else "publickey"
     try:
         return await asyncio.wait_for(
             asyncssh.connect(
@@ -95,7 +104,9 @@ async def _connect(
                 tunnel=tunnel or (),
                 client_factory=Client,
                 known_hosts=files or b"",
-                preferred_auth="publickey",
+                preferred_auth=methods,
+                password=settings.password,
+                keepalive_interval=settings.keepalive_seconds,
                 **user,
                 **keys,
             ),

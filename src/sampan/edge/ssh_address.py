@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,6 +34,8 @@ class SshSettings:
     known_hosts: tuple[Path, ...] = (Path("~/.ssh/known_hosts"), Path("/etc/ssh/ssh_known_hosts"))
     connect_seconds: float = 15.0
     run_seconds: float = 120.0
+    keepalive_seconds: float = 15.0  # three unanswered ones end a connection that went dead without a word
+    password: str | None = field(default=None, repr=False)
 
 
 def parse(text: str) -> Address:

@@ -73,6 +73,23 @@ def read_header(path: Path) -> GgufHeader:
         return GgufHeader(path, version, len(mapped), fields, tensors)
 
 
+def raw_fields(path: Path) -> list[tuple[str, bytes]]:
+    """Each key of the metadata with all its bytes in the file, in the file's order. Raises BadInputError."""
+    require_gguf(path)
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        cursor = _Cursor(path, mapped)
+        _version(cursor)
+        cursor.u64()  # tensors
+        return [_raw_field(cursor) for _ in range(cursor.u64())]
+
+
+def _raw_field(cursor: _Cursor) -> tuple[str, bytes]:
+    begin = cursor.at
+    key = cursor.string(longest=1 << 16)
+    _value(cursor, cursor.u32())
+    return key, cursor.data[begin : cursor.at]
+
+
 class _Cursor:
     """A place in the file that never reads past its end."""
 

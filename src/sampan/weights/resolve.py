@@ -34,6 +34,7 @@ from sampan.weights.inspect.gguf_report import refuse_hostile
 from sampan.weights.inspect.links import refuse_links_out
 from sampan.weights.inspect.locate import locate
 from sampan.weights.inspect.parts import shards_of
+from sampan.weights.merge import merged
 from sampan.weights.quantize import QUANTIZATIONS
 from sampan.weights.reference.tokenizer import NoReferenceError, refusals
 
@@ -101,7 +102,10 @@ def _locate(source: str, fetcher: Fetcher, store: Store) -> tuple[Path, str]:
 
 
 def _from_gguf(path: Path, name: str, source: str, store: Store, progress: Progress) -> WeightsInfo:
-    shards_of(path)  # a missing one is named
+    shards = shards_of(path)  # a missing one is named
+    if len(shards) > 1:
+        path = merged(shards, store, progress)
+        name = model_name(path)
     header = read_header(path)
     refuse_split(header)
     architecture = architecture_of(header)

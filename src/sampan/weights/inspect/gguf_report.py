@@ -23,7 +23,7 @@ def report(path: Path, name: str) -> ModelReport:
     refuse_raw_parts(path)
     shards = shards_of(path)
     headers = [read_header(shard) for shard in shards]
-    header = _whole(headers)
+    header = whole(headers)
     architecture = header.fields.get("general.architecture")
     if not isinstance(architecture, str) or not header.tensors:
         return _headless(header, name)
@@ -73,7 +73,7 @@ def refuse_hostile(header: GgufHeader) -> None:
     template.refuse_hostile(header.path, templates_of(header))
 
 
-def _whole(headers: list[GgufHeader]) -> GgufHeader:
+def whole(headers: list[GgufHeader]) -> GgufHeader:
     """One header for all shards: the first has the metadata, each has its own tensors. Raises BadInputError."""
     first = headers[0]
     if len(headers) == 1:

@@ -20,7 +20,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 def resolve(target: str) -> TargetProfile:
     """A known name, ``this`` (the machine we run on), or the path of a profile file (``….json``).
 
-    Raises UsageError ``target.unknown`` (with the closest names), BadInputError for a damaged profile file.
+    Raises UsageError ``target.unknown`` (with the closest names), BadInputError for a damaged profile file and for a
+    file of another kind (``target.no-profile``).
     """
     if target == THIS:
         return survey_this()
@@ -28,6 +29,8 @@ def resolve(target: str) -> TargetProfile:
         return known.load(target)
     if target.endswith(".json") or "/" in target:
         return load_file(Path(target))
+    if Path(target).is_file():
+        raise BadInputError("target.no-profile", path=target)
     raise UsageError("target.unknown", target=target, known=", ".join(closest(target)))
 
 

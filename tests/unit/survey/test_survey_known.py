@@ -142,3 +142,14 @@ def test_this_machine_is_surveyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("sampan.survey.resolve.survey_this", lambda: machine.survey_this(root))
     assert (resolve("this").name, resolve("this").page_size) == ("this", 16384)
+
+
+def test_a_file_that_is_no_profile_is_not_called_an_unknown_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pasted.txt").write_text("@01 sampan1.01.00000000 #00000000")
+    with pytest.raises(BadInputError) as caught:
+        resolve("pasted.txt")
+    assert caught.value.key == "target.no-profile"
+    assert "--read pasted.txt" in caught.value.hint

@@ -214,3 +214,16 @@ def test_what_the_commands_of_cards_and_of_kysec_say(
     assert (read.gpus, read.npus, read.security) == (direct.gpus, direct.npus, direct.security)
     assert len(read.gpus) == count
     assert (read.security.kysec, read.npus and read.npus.name) == ("warning", "910B3")
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_shell_that_ends_at_the_first_failure_prints_the_block_too(name: str) -> None:
+    assert pasted.profile(run((*shell(name), "-eu")), name="", where="-").page_size == os.sysconf("SC_PAGESIZE")
+
+
+def test_programs_that_are_missing_are_named() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-s"], input=script.text().encode(), env={"PATH": ""}, capture_output=True, check=False
+    )
+    assert "无法生成文本块: od sed grep tr sort head tail" in done.stdout.decode()
+    assert "Programs missing" not in run(shell("dash"))

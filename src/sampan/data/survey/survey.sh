@@ -11,7 +11,7 @@
 # shellcheck disable=SC2012,SC2013,SC2046,SC2086,SC2116,SC2231,SC2254
 
 spoken=${LC_ALL:-${LC_CTYPE:-${LANG:-}}} body='' mounts=' ' dropped=0 before='' cg='' quota='' limit='' page='' hwcap='' hwcap2=''
-LC_ALL=C && export LC_ALL && set -uf
+LC_ALL=C && export LC_ALL && set -uf +e
 
 # --- helpers 辅助函数 ---
 # One value as letters that survive any terminal, 64 bytes at most; what is unusual becomes hexadecimal. 编码为安全字符。
@@ -49,7 +49,8 @@ common() {
     done
     printf '%s' "$kept"
 }
-printf '\n=== sampan survey 机器调查 ===\n'
+printf '\n=== sampan survey 机器调查 ===\n'; lacking=$(for tool in od sed grep tr sort head tail; do has "$tool" || printf ' %s' "$tool"; done)
+[ -z "$lacking" ] || printf '  Programs missing here, so the block cannot be made 缺少以下程序，无法生成文本块:%s\n' "$lacking"
 # --- the programs' architecture, the kernel, the system 程序架构、内核、操作系统 ---
 for file in /proc/self/exe /bin/sh /usr/bin/env; do abi=$(elf "$file") && [ -n "$abi" ] && break; done
 fact ab 'Programs (ELF) 程序类型' "$abi"; fact m 'Kernel architecture 内核架构' "$(uname -m 2>/dev/null)"

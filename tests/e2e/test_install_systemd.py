@@ -10,52 +10,22 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.e2e import host_python, systemd_container
 from tests.e2e.ships import Shipped
 from tests.e2e.systemd_container import Container
-from tests.unit.install.conftest import make_bundle, make_plan, seal
+from tests.fakes.miniature import miniature, packed
 
 from sampan.install.model import unit_name, user_name
 from sampan.install.source import plan_of
 from sampan.install.unit import limits
-from sampan.spec import codec
-from sampan.spec.weights import GoldenEmbedding, GoldenSet
 
 pytestmark = pytest.mark.e2e
 
-HERE = Path(__file__).parent
-SCRIPTS = HERE.parents[1] / "src/sampan/data/target"
 PREFIX = "/opt/sampan/mini"
 PLACES = ("/opt", "/etc", "/run", "/srv", "/var/lib/systemd")
-LAUNCHER = """#!/bin/sh
-SAMPAN_BUNDLE=$(CDPATH='' cd -P "${{0%/*}}" && pwd)
-export SAMPAN_BUNDLE
-case ${{1-}} in
-    --version) echo "sampan miniature" ;;
-    serve) exec perl "$SAMPAN_BUNDLE/app/serve.pl" "$@" ;;
-    *) exec {python} "$@" ;;
-esac
-"""
-
-
-def miniature(folder: Path, release: int = 1, *marks: str) -> Path:
-    """A sealed bundle of ``mini``. ``marks``: broken (dies at once) or wrong (answers wrongly)."""
-    variants = (replace(make_plan().variants[0], requires=()),)
-    plan = replace(make_plan(release=release), variants=variants)
-    bundle = make_bundle(folder, plan, LAUNCHER.format(python=host_python.command()))
-    golden = GoldenSet("mini-model", "by hand", embeddings=(GoldenEmbedding("hello", (1.0, 0.0)),))
-    (bundle / "weights/golden.json").write_text(codec.to_json(golden))
-    (bundle / "app").mkdir()
-    shutil.copy(HERE / "fake_serve.pl", bundle / "app/serve.pl")
-    for mark in marks:
-        (bundle / "app" / mark).write_text("")
-    for name in ("install.sh", "start.sh", "README.txt"):
-        shutil.copy(SCRIPTS / name, bundle / name)
-    return seal(bundle)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +65,7 @@ def carry(clean: Container, tmp_path: Path) -> Callable[..., str]:
     """Put a miniature bundle onto the machine; gives its folder there."""
 
     def put(release: int = 1, *marks: str) -> str:
-        bundle = miniature(tmp_path / f"mini-{release}", release, *marks)
+        bundle = miniature(tmp_path / f"mini-{release}", release, *marks, python=host_python.command())
         shutil.copytree(bundle, clean.root / f"srv/bundles/mini-{release}")
         return f"/srv/bundles/mini-{release}"
 
@@ -215,6 +185,72 @@ def test_again_is_harmless_and_newer_takes_over(clean: Container, carry: Callabl
     assert clean.check("readlink", f"{PREFIX}/current").strip() == "releases/2"
     assert clean.show("sampan-mini.service", "MainPID") != main
     assert clean.run(f"{first}/install.sh").returncode == 4
+
+
+def test_upgrade_by_tar_roll_back_and_a_kill_between(
+    clean: Container, carry: Callable[..., str], tmp_path: Path
+) -> None:
+    sampan, unit = f"{PREFIX}/current/sampan", "sampan-mini.service"
+    clean.check(f"{carry(1)}/install.sh", "--port", "9100", "--memory", "900M", "--cpus", "1.5")
+    for release, marks in ((2, ()), (3, ("wrong",))):
+        tar = packed(
+            miniature(tmp_path / f"t/mini-{release}", release, *marks, python=host_python.command()), tmp_path
+        )
+        shutil.copy(tar, clean.root / f"srv/bundles/mini-{release}.tar")
+    before = clean.files("/opt", "/etc")
+    assert "✓ Self-test" in clean.check(sampan, "upgrade", "/srv/bundles/mini-2.tar")
+    assert clean.check("readlink", f"{PREFIX}/current").strip() == "releases/2"
+    assert _cgroup(clean, unit, "memory", ("memory.limit_in_bytes", "memory.max")) == str(900 << 20)
+    assert clean.show(unit, "CPUQuotaPerSecUSec") in ("1.5s", "1.500000s")
+    done = clean.run(sampan, "upgrade", "/srv/bundles/mini-3.tar")
+    assert (done.returncode, clean.check("readlink", f"{PREFIX}/current").strip()) == (11, "releases/2")
+    assert "told to fail" not in clean.check(sampan, "logs", "-n", "5")
+    clean.check(sampan, "rollback")
+    assert clean.check("readlink", f"{PREFIX}/current").strip() == "releases/1"
+    wait_for(answers(clean))
+    assert clean.files(PREFIX) >= {path for path in before if path.startswith(PREFIX)}
+    killer = f"{sampan} upgrade /srv/bundles/mini-2.tar & sleep 1; while [ ! -e {PREFIX}/pending.json ]; do :; done"
+    clean.check("sh", "-c", f"{killer}; kill -9 $!; wait; test -e {PREFIX}/pending.json")
+    clean.cut_power()
+    clean.boot()
+    wait_for(answers(clean), 60)
+    clean.check(f"{PREFIX}/releases/1/sampan", "restart")
+    assert clean.check("readlink", f"{PREFIX}/current").strip() == "releases/1"
+    assert not (clean.root / PREFIX[1:] / "pending.json").exists()
+    wait_for(answers(clean))
+    _is_gone_after_uninstall(clean, "mini")
+
+
+def test_a_user_installs_without_root(clean: Container, carry: Callable[..., str]) -> None:
+    """The user's own systemd keeps it alive."""
+    bundle, environ = carry(), {"XDG_RUNTIME_DIR": "/run/user/1700", "HOME": "/home/li", "SAMPAN_LANG": "en"}
+    clean.check("useradd", "--create-home", "--uid", "1700", "li")
+    drop_in = clean.root / "etc/systemd/system/user@1700.service.d"
+    drop_in.mkdir()  # what libpam-systemd, which this tree has not, would tell the user's systemd
+    (drop_in / "runtime.conf").write_text("[Service]\nPAMName=\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n")
+    clean.check("systemctl", "daemon-reload")
+
+    def li(*words: str) -> str:
+        return clean.check("runuser", "-u", "li", "--", *words, env=environ)
+
+    try:
+        started = clean.run("systemctl", "start", "user@1700.service")
+        assert started.returncode == 0, clean.check("journalctl", "--no-pager", "-n", "40", "-u", "user@1700.service")
+        before = clean.files("/etc", "/opt")
+        assert "✓ Self-test" in li(f"{bundle}/install.sh", "--user", "--port", "9500")
+        sampan = "/home/li/.local/share/sampan/mini/current/sampan"
+        status = json.loads(li(sampan, "status", "--json"))
+        assert (status["mode"], status["health"], status["port"]) == ("user", "ready", 9500)
+        assert clean.check("stat", "--format=%U", f"/proc/{status['pid']}").strip() == "li"
+        assert clean.files("/etc", "/opt") == before
+        li(sampan, "restart")
+        li(sampan, "uninstall")
+        left = clean.check("find", "/home/li", "-name", "*sampan*")
+        assert left == ""
+    finally:
+        clean.run("systemctl", "stop", "user@1700.service")
+        clean.run("userdel", "--remove", "--force", "li")
+        clean.run("rm", "-r", "/etc/systemd/system/user@1700.service.d")
 
 
 @pytest.mark.parametrize(("mark", "words"), [("broken", "told to fail"), ("wrong", "hello")])

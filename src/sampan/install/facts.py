@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sampan.install import disk, journal, lock, place, release
 from sampan.install.machine import Machine, listening_ports, memory, number
-from sampan.install.model import CONFIG, RECORD, RELEASES, Installed
+from sampan.install.model import CONFIG, RECORD, RELEASES, SCRIPT, Installed
 from sampan.install.source import Source
 from sampan.spec import codec
 
@@ -123,13 +123,17 @@ def _port_owner(machine: Machine, port: int, record: Installed | None, systemd: 
     tables = (machine.read("proc/net/tcp"), machine.read("proc/net/tcp6"))
     if port not in listening_ports(tables):
         return "nobody"
-    if record is None or systemd is None or not record.service or record.port != port:
+    if record is None or not record.service or record.port != port:
+        return "other"
+    if systemd is None and record.scope != SCRIPT:
         return "other"
     running = number(machine.state(record.name), "MainPID")
     return "ours" if running else "other"
 
 
 def _unit_ours(machine: Machine, name: str, prefix: Path) -> bool:
+    if machine.scope == SCRIPT:  # in our own prefix
+        return True
     path = machine.unit_file(name)
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     return not text or f"ExecStart={str(prefix).replace('%', '%%')}/current/sampan " in text

@@ -17,6 +17,7 @@ from sampan.spec.ports import Completed, Runner
 
 _SBIN = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")  # a plain `su` leaves sbin out of PATH
 SERVICE_SCRIPT = "service.sh"  # in the prefix
+RUN = "run"  # beside it: its pid files and log
 _VERSION = re.compile(r"systemd (\d+)")
 
 

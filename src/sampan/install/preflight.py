@@ -134,7 +134,8 @@ def _place(options: InstallOptions, prefix: Path, facts: HostFacts) -> Iterator[
     """The folder itself and its disk."""
     at = ("prefix", str(prefix))
     system = options.service and options.scope == SYSTEM
-    if options.bundle.absolute() in (prefix, *prefix.parents):
+    real = prefix.resolve()
+    if options.bundle.resolve() in (real, *real.parents):
         yield Problem("prefix-in-bundle", (at,))
     if options.service and _lies_in(prefix, _VOLATILE):
         yield Problem("prefix-volatile", (at,))

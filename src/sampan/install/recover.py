@@ -14,14 +14,15 @@ from sampan.errors import SampanError
 from sampan.install import account, config, disk, journal, release, removal
 from sampan.install.facts import read_record
 from sampan.install.journal import SWITCHING, Pending
-from sampan.install.machine import Machine
+from sampan.install.machine import RUN, Machine
 from sampan.install.model import CONFIG, CURRENT, RECORD, RELEASES, Echo, user_name
 
 
 def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
     """Bring ``prefix`` to where it was before, or, where the change was done, to its end.
 
-    Gives what was found pending and is settled but for ``tidy_folders``. An uninstall only goes forward. The caller holds the lock. Raises BadInputError, ServiceError, OSError.
+    Gives what was found pending and is settled but for ``tidy_folders``. An uninstall only goes forward. The caller
+    holds the lock. Raises BadInputError, ServiceError, OSError.
     """
     pending = journal.read(prefix)
     releases = prefix / RELEASES
@@ -114,7 +115,8 @@ def _unit_back(pending: Pending, machine: Machine) -> None:
     path = machine.unit_file(name)
     if pending.unit is None:
         path.unlink(missing_ok=True)
-        disk.sweep(path)
+        if path.parent.is_dir():
+            disk.sweep(path)
     else:
         disk.write(path, pending.unit.encode())
     machine.attempt(*machine.manage(name, "daemon-reload"))
@@ -145,4 +147,5 @@ def _config_back(prefix: Path, pending: Pending) -> None:
     elif pending.fresh_config:
         config.forget(prefix, pending.release)
     if before is None:
+        shutil.rmtree(prefix / RUN, ignore_errors=True)  # of the script that kept the service alive
         shutil.rmtree(config.folder(prefix, pending.release).parent, ignore_errors=True)

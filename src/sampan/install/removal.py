@@ -10,7 +10,7 @@ from pathlib import Path
 from sampan import i18n
 from sampan.errors import MissingToolError
 from sampan.install import account, disk, journal
-from sampan.install.machine import Machine
+from sampan.install.machine import RUN, Machine
 from sampan.install.model import (
     CONFIG,
     CURRENT,
@@ -68,7 +68,7 @@ def _unit(record: Installed, machine: Machine) -> Iterator[str]:
 
 def _files(prefix: Path) -> Iterator[str]:
     (prefix / CURRENT).unlink(missing_ok=True)
-    for folder in (prefix / RELEASES, prefix / CONFIG):
+    for folder in (prefix / RELEASES, prefix / CONFIG, prefix / RUN):
         if folder.is_dir():
             shutil.rmtree(folder)
             yield str(folder)

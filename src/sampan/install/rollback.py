@@ -13,8 +13,7 @@ from sampan.install.job import Hands, Job
 from sampan.install.machine import Machine
 from sampan.install.model import RELEASES, Installed
 from sampan.install.source import plan_of
-from sampan.install.steps import unit_facts
-from sampan.install.unit import render
+from sampan.install.steps import keeper, unit_facts
 
 
 def rollback(
@@ -72,5 +71,5 @@ def _as_it_was(prefix: Path, now: Installed, target: int, machine: Machine) -> t
     if was is None or not was.service or was.scope != now.scope or text is None:
         record = replace(now, release=target, previous=now.release)
         facts = unit_facts(plan_of(prefix / RELEASES / str(target)), record, machine.systemd_version())
-        text = render(facts)
+        text = keeper(facts)
     return record, text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import UsageError
-from sampan.install import change, disk, files, gc, preflight, serving, source, unit
+from sampan.install import change, disk, files, gc, preflight, script, serving, source, unit
 from sampan.install.change import describe, hold_new
 from sampan.install.facts import gather, read_record
 from sampan.install.job import Hands, Job
@@ -18,6 +18,7 @@ from sampan.install.machine import Machine
 from sampan.install.model import (
     CURRENT,
     DEFAULT_HOME,
+    SCRIPT,
     SYSTEM,
     Installed,
     InstallOptions,
@@ -62,7 +63,7 @@ def put(verb: str, given: Source, options: InstallOptions, hands: Hands) -> Inst
             hands.echo(f"  ! {notice.text()}")
         made = hold_new(prefix, lock, before)
         record = wanted if before else replace(wanted, created=tuple(map(str, made)))
-        text = unit.render(unit_facts(plan, record, facts.systemd)) if record.service else None
+        text = keeper(unit_facts(plan, record, facts.systemd)) if record.service else None
         pending = describe(verb, record, before, machine, made)
         untouched = facts.release_state == "same"
         job = Job(prefix, record, pending, text, untouched, machine, hands, options.health_seconds)
@@ -142,6 +143,11 @@ def unit_facts(plan: Plan, record: Installed, systemd: int | None) -> unit.UnitF
         scope=record.scope,
         keys=record.keys,
     )
+
+
+def keeper(facts: unit.UnitFacts) -> str:
+    """The text of what keeps the service alive: a unit, or the script that stands in for systemd."""
+    return script.render(facts) if facts.scope == SCRIPT else unit.render(facts)
 
 
 def _farewell(job: Job) -> None:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install this bundle as a service, or only its files (--no-service).
+# Install this bundle as a service: of the machine (root), of one user (--user, --script), or only its files
+# (--no-service).
 #
 # What this script does, in this order, and nothing else:
 #   1. compares this machine's architecture with the bundle's;
@@ -9,11 +10,14 @@
 #   4. checks every file against SHA256SUMS with sha256sum, before any program of the bundle is run;
 #   5. hands over to ./sampan install, which copies the files into the prefix, writes one unit file
 #      (/etc/systemd/system/sampan-NAME.service), makes the system user sampan-NAME, starts and tests the service.
+#      With --user or --script neither a user is made nor anything outside of the home folder written.
 # It writes nothing else itself, and uses no network. Needs sh, sha256sum, find, grep, sed, cut, sort, uniq, tr, wc and
 # uname; openssl 1.1.1 or newer and mktemp where a signature is to be checked.
 #
-# Exit codes: 0 installed, 2 wrong option, 3 not a bundle, 4 it cannot run on this machine, 5 a tool is missing,
-# 9 a file is not what was packed or the signature does not hold, others as in `./sampan install --help`.
+# Exit codes: 0 installed, 2 wrong option, 3 not a bundle, 4 it cannot run on this machine or not from that folder,
+# 5 a tool or the rights of root are missing, 8 no space or no permission, 9 a file is not what was packed or the
+# signature does not hold, 11 it was started and does not serve rightly (all is as before), 13 another installation is
+# at work, 130 stopped by Ctrl-C (all is as before).
 set -eu
 LC_ALL_BEFORE=${LC_ALL-}
 
@@ -45,22 +49,36 @@ shown() { # standard input without control characters: a hostile file name shall
 # ---- options ----------------------------------------------------------------------------------------------------
 
 usage() {
-    say "Usage: ./install.sh [--prefix DIR] [--port N] [--no-service] [--key FILE | --unsigned]
-  --prefix DIR   where to install (default /opt/sampan/NAME)
-  --port N       port of the service (default: the bundle's own, usually 8080)
-  --no-service   copy the files only; start them yourself with DIR/current/start.sh
-  --key FILE     public key that must have signed the bundle (default: those in /etc/sampan/trusted-keys, if any)
-  --unsigned     install although no trusted key signed it
-  --help         show this
-Run as root to install a service. Without root: ./install.sh --no-service --prefix \"\$HOME/sampan\"" \
-        "用法：./install.sh [--prefix 目录] [--port 端口] [--no-service] [--key 文件 | --unsigned]
-  --prefix 目录  安装位置（默认 /opt/sampan/服务名）
-  --port 端口    服务端口（默认取部署包中的设置，一般为 8080）
-  --no-service   只复制文件，之后用 目录/current/start.sh 手动启动
-  --key 文件     部署包必须由该公钥签名（默认：/etc/sampan/trusted-keys 中的公钥，如有）
-  --unsigned     即使没有受信任的签名也安装
-  --help         显示本说明
-安装为服务需要 root。非 root 用户：./install.sh --no-service --prefix \"\$HOME/sampan\""
+    say "Usage: ./install.sh [OPTIONS]
+  --prefix DIR       where to install (default /opt/sampan/NAME)
+  --port N           port of the service (default: as before, else the bundle's own, usually 8080)
+  --host ADDRESS     where it listens (default: as before, else 127.0.0.1; 0.0.0.0 is every address)
+  --memory SIZE      most memory that it may take, such as 4G (default: the plan's limit)
+  --cpus N           how many CPUs' time it may take
+  --cpu-list LIST    the CPUs that it may run on, such as 0-3,8
+  --user             without root: a service of this user, kept alive by the user's own systemd
+  --script           without root and without systemd: a script keeps it alive
+  --no-service       copy the files only; start them yourself with DIR/current/start.sh
+  --key FILE         public key that must have signed the bundle (default: those in /etc/sampan/trusted-keys, if any)
+  --unsigned         install although no trusted key signed it; recorded
+  --allow-downgrade  let an older release take over; recorded
+  --help             show this
+Run as root to install a service of the machine." \
+        "用法：./install.sh [选项]
+  --prefix 目录      安装位置（默认 /opt/sampan/服务名）
+  --port 端口        服务端口（默认沿用原设置；首次安装取部署包中的设置，一般为 8080）
+  --host 地址        监听地址（默认沿用原设置；首次安装为 127.0.0.1；0.0.0.0 表示所有地址）
+  --memory 大小      内存上限，例如 4G（默认按规划）
+  --cpus N           可使用的 CPU 数
+  --cpu-list 列表    允许运行的 CPU 编号，例如 0-3,8
+  --user             无需 root：只为当前用户安装，由该用户的 systemd 守护
+  --script           无需 root 和 systemd：由脚本守护
+  --no-service       只复制文件，之后用 目录/current/start.sh 手动启动
+  --key 文件         部署包必须由该公钥签名（默认：/etc/sampan/trusted-keys 中的公钥，如有）
+  --unsigned         即使没有受信任的签名也安装（会被记录）
+  --allow-downgrade  允许安装更旧的版本（会被记录）
+  --help             显示本说明
+安装为本机服务需要 root。"
 }
 
 is_port() {
@@ -71,23 +89,32 @@ is_port() {
 }
 
 started_in=$(pwd)
-prefix='' port='' service=yes key='' unsigned=no
+prefix='' port='' host='' memory='' cpus='' cpu_list='' kind='' key='' unsigned=no downgrade=no
 while [ $# -gt 0 ]; do
     case $1 in
         --prefix=*) prefix=${1#*=} ;;
         --port=*) port=${1#*=} ;;
         --key=*) key=${1#*=} ;;
-        --prefix | --port | --key)
+        --host=*) host=${1#*=} ;;
+        --memory=*) memory=${1#*=} ;;
+        --cpus=*) cpus=${1#*=} ;;
+        --cpu-list=*) cpu_list=${1#*=} ;;
+        --prefix | --port | --key | --host | --memory | --cpus | --cpu-list)
             [ $# -ge 2 ] || stop 2 "$1 needs a value. See ./install.sh --help." "$1 缺少取值。请看 ./install.sh --help。"
             case $1 in
                 --prefix) prefix=$2 ;;
                 --port) port=$2 ;;
                 --key) key=$2 ;;
+                --host) host=$2 ;;
+                --memory) memory=$2 ;;
+                --cpus) cpus=$2 ;;
+                --cpu-list) cpu_list=$2 ;;
             esac
             shift
             ;;
-        --no-service) service=no ;;
+        --no-service | --user | --script) kind=$1 ;;
         --unsigned) unsigned=yes ;;
+        --allow-downgrade) downgrade=yes ;;
         -h | --help)
             usage
             exit 0
@@ -128,6 +155,13 @@ for file in SHA256SUMS plan.json sampan; do
         stop 3 "$file is missing: this is not a whole bundle. Unpack it again: tar xf BUNDLE.tar" \
             "缺少 $file：部署包不完整。请重新解包：tar xf 部署包.tar"
 done
+
+case $prefix/ in
+    "$(pwd -P)"/*)
+        stop 4 "$prefix lies inside of this bundle. Choose another folder with --prefix." \
+            "$prefix 位于本部署包目录之内。请用 --prefix 指定其他目录。"
+        ;;
+esac
 
 # ---- 1. the right machine ------------------------------------------------------------------------------------------
 
@@ -277,5 +311,11 @@ export SAMPAN_LANG PYTHONDONTWRITEBYTECODE
 set -- install
 [ -z "$prefix" ] || set -- "$@" --prefix "$prefix"
 [ -z "$port" ] || set -- "$@" --port "$port"
-[ "$service" = yes ] || set -- "$@" --no-service
+[ -z "$host" ] || set -- "$@" --host "$host"
+[ -z "$memory" ] || set -- "$@" --memory "$memory"
+[ -z "$cpus" ] || set -- "$@" --cpus "$cpus"
+[ -z "$cpu_list" ] || set -- "$@" --cpu-list "$cpu_list"
+[ -z "$kind" ] || set -- "$@" "$kind"
+[ "$unsigned" = no ] || set -- "$@" --unsigned
+[ "$downgrade" = no ] || set -- "$@" --allow-downgrade
 exec ./sampan "$@"

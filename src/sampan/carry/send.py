@@ -59,7 +59,7 @@ class Trip:
     ) -> None:
         self._local, self._path, self._host, self._progress = local, path, host, progress
         self._rate, self._wait = rate, wait
-        self._part = f"{path}{CARRYING_SUFFIX}"
+        self._part, self._named = "", False
         self._known = 0  # bytes that were compared and are right there
         self._resumed: int | None = None
         self._sent = self._breaks = 0
@@ -125,16 +125,19 @@ class Trip:
             await self._refuse_other(remote)
             return
         there = await remote.size(self._part)
+        fresh = there is None
         if there is None or there > self._size:
             there = min(there or 0, self._size)
-            await self._need_space(remote, there)
+            if fresh:
+                await self._need_space(remote, 0)
             await remote.truncate(self._part, there)
         right = await self._agreed(remote, stream, there)
         if self._resumed is None:
             self._resumed = right
-        await self._need_space(remote, right)
         if right < there:
             await remote.truncate(self._part, right)
+        if not fresh:
+            await self._need_space(remote, right)
         task.update(completed=right)
         if right < self._size:
             await self._write(remote, right, self._size, stream, task)
@@ -143,9 +146,11 @@ class Trip:
 
     async def _name(self, remote: Remote) -> None:
         """A folder is where the file goes, under its own name."""
+        if self._named:
+            return
         if self._path.endswith("/") or await remote.is_folder(self._path):
             self._path = f"{self._path.rstrip('/')}/{self._local.name}"
-        self._part = f"{self._path}{CARRYING_SUFFIX}"
+        self._part, self._named = f"{self._path}{CARRYING_SUFFIX}", True
 
     async def _refuse_other(self, remote: Remote) -> None:
         """The name is taken: by this very file, or by another that is not ours to replace."""

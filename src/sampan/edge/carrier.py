@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,12 @@ async def opened(address: Address, settings: SshSettings, *, use_sftp: bool = Tr
 
 
 def _hush(loop: asyncio.AbstractEventLoop) -> None:
-    """Of asyncssh's tasks that a broken line ends, one tells us, the others would tell the terminal."""
+    """Of asyncssh's tasks that a broken line ends, one tells us, the others would tell the terminal; so would asyncio
+    of each byte that its closed socket does not take.
+    """
     import asyncssh  # noqa: PLC0415
+
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if not isinstance(context.get("exception"), asyncssh.Error | OSError):

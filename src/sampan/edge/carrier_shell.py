@@ -30,6 +30,7 @@ class Shell:
 
     def __init__(self, connection: SSHClientConnection, host: str) -> None:
         self._connection, self._host = connection, host
+        self._ends: dict[str, int | None] = {}  # sizes that nothing has changed since
 
     async def answers(self) -> bool:
         """Whether there is a shell at all; an account may be for sftp alone."""
@@ -68,7 +69,8 @@ class Shell:
         """See carry.remote."""
         file = quoted(path)
         said = await self._run(f"if [ -f {file} ]; then wc -c <{file}; else echo none; fi\n", path)
-        return None if said.strip() == "none" else int(said)
+        self._ends[path] = None if said.strip() == "none" else int(said)
+        return self._ends[path]
 
     async def is_folder(self, path: str) -> bool:
         """See carry.remote."""
@@ -100,13 +102,15 @@ class Shell:
     async def truncate(self, path: str, size: int) -> None:
         """See carry.remote. POSIX's dd cuts the file where it would begin to write."""
         await self._run(f"dd if=/dev/null of={quoted(path)} bs=1 seek={size} count=0 2>/dev/null\n", path)
+        self._ends[path] = size
 
     async def write(self, path: str, offset: int, pieces: AsyncIterator[bytes]) -> None:
         """See carry.remote."""
         import asyncssh  # noqa: PLC0415
 
         file = quoted(path)
-        at_end = await self.size(path) == offset
+        at_end = (self._ends.pop(path) if path in self._ends else await self.size(path)) == offset
+        self._ends.pop(path, None)
         words = f"cat >>{file}" if at_end else f"dd of={file} obs={_SUB} seek={offset // _SUB} conv=notrunc"
         try:
             async with self._connection.create_process(f"sh -c {shlex.quote(words)}", encoding=None) as process:

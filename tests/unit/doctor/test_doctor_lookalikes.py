@@ -108,3 +108,9 @@ def test_no_finding_is_not_called_health() -> None:
     )
     assert done.returncode == 0
     assert i18n.text("doctor.none-next")[:20] in done.stdout
+
+
+def test_a_failure_comes_before_a_warning_of_higher_rank() -> None:
+    text = "a.service: State 'stop-sigterm' timed out. Killing.\ncurl: connect to 10.8.0.9: No route to host\n"
+    found = [(one.code, one.severity) for one in diagnose.of_text(text, {}).findings]
+    assert found == [("net.unreachable", "error"), ("systemd.stop-timeout", "warning")]

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from sampan import __version__, i18n
-from sampan.cli import entry, words
+from sampan.cli import entry
 from sampan.errors import UsageError
 
 WORKSHOP_VERBS = (
@@ -64,7 +64,6 @@ def build_app() -> typer.Typer:
 
     A bundle's own sampan has no verbs that need what only the workshop has.
     """
-    words.speak()
     target = entry.on_target()
     here = EVERYWHERE if target else WORKSHOP_VERBS
     app = typer.Typer(

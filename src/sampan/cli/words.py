@@ -7,10 +7,10 @@ texts and ours; an English message is recognised by its text and said again with
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from typer import rich_utils
 from typer._click import Context, HelpFormatter  # typer carries its own click, and exports no base of its commands
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
@@ -25,20 +25,24 @@ _TITLES = {
 
 
 def speak() -> None:
-    """Set the titles of the help pages; called once the language is known."""
+    """Set the titles of the help pages; called when one is shown, since what draws them takes long to import."""
+    from typer import rich_utils
+
     for name, key in _TITLES.items():
         setattr(rich_utils, name, i18n.text(key))
-    rich_utils._make_rich_text = _whole_text
     rich_utils.DEFAULT_STRING = i18n.catalogue()["words.default"][i18n.language()]
+    if rich_utils._make_rich_text is not _whole_text:
+        _original.append(rich_utils._make_rich_text)
+        rich_utils._make_rich_text = _whole_text
 
 
-_rich_text = rich_utils._make_rich_text
+_original: list[Callable[..., Any]] = []
 
 
 def _whole_text(*, text: str, style: str = "", markup_mode: Any) -> Any:
     """A help text that is folded anywhere: Chinese has no spaces, and a table's cell would cut it short."""
-    made = _rich_text(text=text, style=style, markup_mode=markup_mode)
-    made.overflow = "fold"  # type: ignore[union-attr]
+    made = _original[0](text=text, style=style, markup_mode=markup_mode)
+    made.overflow = "fold"
     return made
 
 
@@ -69,6 +73,10 @@ class _Words:
     def format_usage(self, ctx: Context, formatter: HelpFormatter) -> None:
         pieces: list[str] = self.collect_usage_pieces(ctx)  # type: ignore[attr-defined]
         formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=i18n.text("words.usage"))
+
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
+        speak()
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
         option: Any = super().get_help_option(ctx)  # type: ignore[misc]

@@ -34,6 +34,7 @@ def import_(
     source: str = typer.Argument(..., help=i18n.text("import.opt.folder"), metavar="FOLDER"),
     form: str = typer.Option("gguf", "--to", help=i18n.text("import.opt.to"), metavar="gguf|onnx"),
     kind: str = typer.Option("original", "--type", help=i18n.text("import.opt.type"), metavar="T"),
+    pre: str = typer.Option("", "--pre-tokenizer", help=i18n.text("import.opt.pre"), metavar="NAME"),
     torch: str = typer.Option("", "--torch", help=i18n.text("import.opt.torch"), metavar="REQUIREMENT"),
     out: ImportOut = None,
     json: options.Json = False,
@@ -49,7 +50,11 @@ def import_(
     if form.lower() == "onnx":
         weights_onnx.run(source, kind.lower(), torch or TORCH, out)
         return
-    info = import_model(source, kind.lower(), workshop_tools(output.progress()), torch=torch or TORCH)
+    info = import_model(source, kind.lower(), workshop_tools(output.progress()), torch=torch or TORCH, pre=pre)
+    if pre and info.tokenizer_pre == pre:
+        output.error_console().print(i18n.text("import.pre_warning", pre=pre), style="yellow", markup=False)
+    elif pre:
+        output.error_console().print(i18n.text("import.pre_ignored", pre=pre), style="yellow", markup=False)
     if out is not None:
         info = _take_out(info, out)
     output.print_value(info, lambda: output.facts_table(info.name, weights_lines.rows(info)))

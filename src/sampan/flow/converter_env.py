@@ -24,16 +24,18 @@ _ROOM = 2 << 30  # bytes
 _KEPT = ("convert_hf_to_gguf.py", "conversion", "gguf-py", "LICENSE")
 
 
-def converter(tools: Tools, torch: str = TORCH) -> Converter:
+def converter(tools: Tools, torch: str = TORCH, pre: str = "") -> Converter:
     """Ready to run. Made once; needs the user's package index then.
 
-    ``torch``: what pip is asked for. Raises MissingToolError ``import.venv`` or ``import.torch``, FilesystemError,
+    ``torch``: what pip is asked for; ``pre``: the pre-tokenizer, where the user names it.
+    Raises MissingToolError ``import.venv`` or ``import.torch``, FilesystemError,
     NetworkError.
     """
     from sampan.weights.converter.run import Converter
 
     python = _environment(_data("requirements.txt").decode(), torch, tools)
-    return Converter(python, _source(tools), _script("answers.py", tools), tools.runner)
+    named = _script("named.py", tools) if pre else None
+    return Converter(python, _source(tools), _script("answers.py", tools), tools.runner, named, pre)
 
 
 def exporter(tools: Tools, torch: str = TORCH) -> Exporter:

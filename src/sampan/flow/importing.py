@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 ORIGINAL = "original"  # the type in which the model is published
 
 
-def opened(source: str, ours: str, converters: str, tools: Tools, *, torch: str = TORCH) -> WeightsInfo:
+def opened(
+    source: str, ours: str, converters: str, tools: Tools, *, torch: str = TORCH, pre: str = ""
+) -> WeightsInfo:
     """What ``source`` is, through our own import where we know its class, else through the converter.
 
     ``ours``: auto, f32, f16 or q8_0, for the classes that we write; ``converters``: original, f32, f16, bf16 or
-    q8_0, for the others. ``torch``: what pip is asked for where the converter is needed.
+    q8_0, for the others. ``torch``: what pip is asked for where the converter is needed; ``pre``: the pre-tokenizer
+    that the converter shall take, where it knows none.
     Raises UsageError, BadInputError, MissingToolError, NetworkError, FilesystemError.
     """
     from sampan.weights.resolve import resolve
@@ -40,10 +44,10 @@ def opened(source: str, ours: str, converters: str, tools: Tools, *, torch: str 
         if error.key != "weights.class":
             raise
         root = Path(str(error.values["path"])).parent  # of its config.json, wherever the source was fetched to
-    return by_converter(root, converters, tools, torch)
+    return by_converter(root, converters, tools, torch, pre)
 
 
-def import_model(source: str, kind: str, tools: Tools, *, torch: str = TORCH) -> WeightsInfo:
+def import_model(source: str, kind: str, tools: Tools, *, torch: str = TORCH, pre: str = "") -> WeightsInfo:
     """A folder as an unquantized GGUF of type ``kind`` (original, f32, f16 or bf16); a GGUF as it is.
 
     Raises as ``opened``.
@@ -52,18 +56,28 @@ def import_model(source: str, kind: str, tools: Tools, *, torch: str = TORCH) ->
 
     if kind not in (ORIGINAL, *TYPES):
         raise UsageError("weights.quantization", found=kind, known=", ".join((ORIGINAL, *TYPES)))
+    _require_known(pre)
     folder = Path(source).expanduser()
     if kind == "bf16" and folder.is_dir():
-        return by_converter(folder, kind, tools, torch)
+        return by_converter(folder, kind, tools, torch, pre)
     try:
-        return opened(source, "f32" if kind == ORIGINAL else kind, kind, tools, torch=torch)
+        return opened(source, "f32" if kind == ORIGINAL else kind, kind, tools, torch=torch, pre=pre)
     except UsageError as error:
         if error.key != "weights.requantize":  # a GGUF
             raise
     return opened(source, "auto", ORIGINAL, tools, torch=torch)
 
 
-def by_converter(root: Path, kind: str, tools: Tools, torch: str = TORCH) -> WeightsInfo:
+def _require_known(pre: str) -> None:
+    """Raise UsageError for a pre-tokenizer that the pinned engine does not have."""
+    from sampan.weights.facts import engine_table
+
+    known = sorted(engine_table().pre_tokenizers)
+    if pre and pre not in known:
+        raise UsageError("import.pre_unknown", found=pre, known=", ".join(get_close_matches(pre, known, 5) or known))
+
+
+def by_converter(root: Path, kind: str, tools: Tools, torch: str = TORCH, pre: str = "") -> WeightsInfo:
     """Through llama.cpp's converter, with a golden set by transformers. Raises as ``import_model``."""
     from sampan.weights.converter.staging import staged
     from sampan.weights.describe import model_name
@@ -73,7 +87,7 @@ def by_converter(root: Path, kind: str, tools: Tools, torch: str = TORCH) -> Wei
     wanted = folder.own_type if kind == ORIGINAL else kind
     name = model_name(root.absolute())
     file_name = f"{file_stem(name)}-{wanted.upper()}.gguf"
-    tool = converter(tools, torch)
+    tool = converter(tools, torch, pre)
 
     def make(out: Path) -> None:
         links = folder.link(out / "links")
@@ -84,6 +98,7 @@ def by_converter(root: Path, kind: str, tools: Tools, torch: str = TORCH) -> Wei
 
     key: dict[str, object] = {"recipe": 2, "files": folder.key(tools.store, tools.progress), "type": wanted}
     key |= {"tool": [tool.python.parents[2].name, tool.source.name, tool.answers.parent.name], "name": name}
+    key |= {"pre": pre} if pre else {}
     made = tools.store.get_or_make("converted", key, make)
     return _load(made, str(root), made / file_name)
 

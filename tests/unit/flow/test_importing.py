@@ -25,8 +25,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     found: Calls = []
 
-    def record(root: Path, kind: str, _tools: Tools, torch: str = "") -> None:
-        found.append((root, kind, torch))
+    def record(root: Path, kind: str, _tools: Tools, torch: str = "", pre: str = "") -> None:
+        found.append((root, kind, torch + pre))
 
     monkeypatch.setattr(importing, "by_converter", record)
     return found
@@ -52,6 +52,18 @@ def test_other_classes_go_to_the_converter_with_the_asked_type(tmp_path: Path, t
         (root, "f16"),
     ]
     assert calls[0][2] == "torch==1"
+
+
+def test_a_named_pre_tokenizer_reaches_the_converter_and_must_be_the_engines(
+    tmp_path: Path, tools: Tools, calls: Calls
+) -> None:
+    root = tiny_models.bert_folder(tmp_path / "qwen", architectures=["Qwen3ForCausalLM"])
+    importing.import_model(str(root), "f16", tools, torch="", pre="qwen2")
+    assert calls == [(root, "f16", "qwen2")]
+    with pytest.raises(UsageError) as caught:
+        importing.import_model(str(root), "f16", tools, pre="qwen3")
+    assert caught.value.key == "import.pre_unknown"
+    assert "qwen2" in caught.value.message
 
 
 def test_a_gguf_is_taken_as_it_is(tmp_path: Path, tools: Tools, calls: Calls) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,6 @@ def test_the_converter_has_neither_network_nor_foreign_settings(tmp_path: Path) 
     ("output", "words"),
     [
         ("INFO\nERROR:hf-to-gguf:Model FooForCausalLM is not supported\n", "FooForCausalLM is not supported"),
-        ("Traceback\nNotImplementedError: BPE pre-tokenizer was not recognized - x\nbye\n", "pre-tokenizer"),
         ("Traceback\nKeyError: 'x'\n", "KeyError"),
         ("", "exit 1"),
     ],
@@ -123,6 +122,17 @@ def test_the_converters_reason_is_told(tmp_path: Path, output: str, words: str) 
         _converter(Python(output=output, code=1)).convert(tmp_path, "f32", "m", tmp_path / "o.gguf", SilentProgress())
     assert caught.value.key == "import.converter"
     assert words in caught.value.message
+
+
+def test_an_unknown_vocabulary_is_told_apart_and_can_be_named(tmp_path: Path) -> None:
+    python = Python(output="NotImplementedError: BPE pre-tokenizer was not recognized - x\nbye\n", code=1)
+    with pytest.raises(BadInputError) as caught:
+        _converter(python).convert(tmp_path, "f32", "m", tmp_path / "o.gguf", SilentProgress())
+    assert caught.value.key == "import.pre_tokenizer"
+    named = Python(lambda argv: Path(argv[argv.index("--outfile") + 1]).symlink_to(CLASSES / "llama.gguf"))
+    tool = replace(_converter(named), named=Path("/named.py"), pre="qwen2")
+    tool.convert(tmp_path, "f32", "m", tmp_path / "o.gguf", SilentProgress())
+    assert named.argv[1:5] == ["/named.py", "/source", "qwen2", str(tmp_path)]
 
 
 def test_a_converted_file_that_is_cut_is_not_taken(tmp_path: Path) -> None:

@@ -32,25 +32,37 @@ QUIET = {
     "PYTHONPATH": "",
     "TOKENIZERS_PARALLELISM": "false",
 }
-_UNKNOWN = ("is not supported", "BPE pre-tokenizer was not recognized", "Can not map tensor")
+_SCRIPT, _PRE = "convert_hf_to_gguf.py", "BPE pre-tokenizer was not recognized"
+_UNKNOWN = ("is not supported", "Can not map tensor")
 
 
 @dataclass(frozen=True)
 class Converter:
-    """The isolated Python, the converter's source and our script of questions."""
+    """The isolated Python, the converter's source and our scripts.
+
+    ``named``: the script that starts the converter with the pre-tokenizer ``pre``, which the user named; None: the
+    converter recognises it.
+    """
 
     python: Path
     source: Path
     answers: Path
     runner: Runner
+    named: Path | None = None
+    pre: str = ""
 
     def convert(self, folder: Path, kind: str, name: str, out: Path, progress: Progress) -> None:
-        """Write ``folder`` as GGUF to ``out``. Raises BadInputError ``import.converter`` with its last words."""
-        script = self.source / "convert_hf_to_gguf.py"
-        argv = [str(self.python), str(script), str(folder), "--outtype", kind, "--outfile", str(out)]
+        """Write ``folder`` as GGUF to ``out``.
+
+        Raises BadInputError ``import.pre_tokenizer``, or ``import.converter`` with the converter's last words.
+        """
+        script = [str(self.named), str(self.source), self.pre] if self.named else [str(self.source / _SCRIPT)]
+        argv = [str(self.python), *script, str(folder), "--outtype", kind, "--outfile", str(out)]
         with progress.task(text("weights.step.convert", name=name)):
             done = self.runner.run([*argv, "--model-name", name], cwd=self.source, env=QUIET)
         if done.returncode != 0 or not out.is_file():
+            if _PRE in done.output:
+                raise BadInputError("import.pre_tokenizer", path=name)
             detail = reason(done.output) or f"exit {done.returncode}"
             raise BadInputError("import.converter", path=name, detail=detail)
         architecture_of(read_header(out))  # raises where it is not whole, or not for this engine

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    bundle: Path = typer.Argument(..., help=i18n.text("cli.opt.bundle-or-tar"), metavar="BUNDLE"),
+    bundle: Path | None = typer.Argument(None, help=i18n.text("cli.verify.opt.bundle"), metavar="[BUNDLE]"),
     key: list[Path] = typer.Option([], "--key", "-k", help=i18n.text("cli.opt.public-key"), metavar="FILE"),
     trusted: Path | None = typer.Option(None, "--trusted", help=i18n.text("cli.opt.trusted"), file_okay=False),
     signed: bool = typer.Option(False, "--signed", help=i18n.text("cli.opt.signed")),
@@ -30,11 +30,11 @@ def verify(
 ) -> None:
     """Exit code 9 where a file is not as it was sealed, or the signature does not hold."""
     from sampan.errors import ExitCode
-    from sampan.flow import trusting
+    from sampan.flow import target, trusting
     from sampan.trust import keyring
 
     keys = [keyring.read(path) for path in key] or keyring.load(trusted or keyring.SYSTEM)
-    checked = trusting.check(bundle, keys, output.progress())
+    checked = trusting.check(bundle or target.bundle_root().resolve(), keys, output.progress())
     output.print_value(checked, lambda: "\n".join(_lines(checked)))
     needed = signed or bool(keys)
     bad = checked.verdict.status in ("forged", "other-bundle")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sampan import i18n
+from sampan import disk, i18n
+from sampan.bundle import delta
 from sampan.bundle.archive import Archive
 from sampan.errors import BadInputError, MissingToolError, UsageError, VerificationError
 from sampan.flow import target, trusting
 from sampan.install import change, gc, release, source, sums
 from sampan.install import rollback as rolling
-from sampan.install.model import DEFAULT_HOME, Installed, InstallOptions
+from sampan.install.model import DEFAULT_HOME, RELEASES, Installed, InstallOptions
 from sampan.install.source import Source
 from sampan.install.steps import put
 from sampan.spec import codec
@@ -68,7 +70,7 @@ def upgrade(path: Path, found: Found, wish: Wish, say: Say, progress: Progress) 
     Raises VerificationError, BadInputError, and as ``install`` does.
     """
     record = _need(found)
-    with _opened(path, wish, say, progress) as given:
+    with _opened(path, record, wish, say, progress) as given:
         if given.plan.name != record.name:
             raise BadInputError("install.other-service", path=str(path), found=given.plan.name, wanted=record.name)
         options = InstallOptions(
@@ -93,7 +95,7 @@ def _need(found: Found) -> Installed:
 
 
 @contextmanager
-def _opened(path: Path, wish: Wish, say: Say, progress: Progress) -> Iterator[Source]:
+def _opened(path: Path, record: Installed, wish: Wish, say: Say, progress: Progress) -> Iterator[Source]:
     """The bundle as a source; who vouches for its list of files is judged before a byte is copied."""
 
     def prove(copy: Path) -> None:
@@ -110,8 +112,32 @@ def _opened(path: Path, wish: Wish, say: Say, progress: Progress) -> Iterator[So
     if path.is_dir():
         yield source.from_folder(path, prove)
         return
+    if delta.is_delta(path):
+        with _rebuilt(path, record, progress) as folder:
+            whole = source.from_folder(folder, prove)
+            yield replace(whole, lay=lambda partial, _progress: _move(folder, partial))
+        return
     with path.open("rb") as stream:
         yield _of_tar(Archive(stream, path), prove)
+
+
+@contextmanager
+def _rebuilt(path: Path, record: Installed, progress: Progress) -> Iterator[Path]:
+    """The whole bundle that a delta stands for, made beside the releases from the one in force; gone at the end."""
+    prefix = Path(record.prefix)
+    with disk.filesystem_errors(prefix):
+        release.sweep_rebuilt(prefix)
+        place = prefix / f"{release.REBUILT}{os.getpid()}"
+        place.mkdir(0o700)
+    try:
+        yield delta.rebuild(path, prefix / RELEASES / str(record.release), place, progress=progress)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _move(folder: Path, partial: Path) -> None:
+    """It lies on the same disk, and is nobody's but ours."""
+    folder.rename(partial)
 
 
 def _accept(path: Path, verdict: Verdict, wish: Wish) -> None:

@@ -27,6 +27,7 @@ def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
     pending = journal.read(prefix)
     releases = prefix / RELEASES
     _sweep(prefix, machine)
+    release.sweep_rebuilt(prefix)
     if pending is None:
         release.sweep(releases)
         for number in config.numbers(prefix):

@@ -17,6 +17,7 @@ from sampan.install.disk import FILE_MODE, FOLDER_MODE, PROGRAM_MODE, sync_folde
 from sampan.spec.ports import Progress
 
 _BLOCK = 1 << 20
+REBUILT = ".rebuilt-"  # in the prefix, with the process that is at it
 PARTIAL, GONE, DAMAGED = "partial", "gone", "damaged"
 
 
@@ -116,6 +117,14 @@ def sweep(releases: Path) -> None:
         if why == DAMAGED and not (releases / number).exists():
             left.rename(releases / number)
         elif number.isdecimal():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def sweep_rebuilt(prefix: Path) -> None:
+    """Remove what killed upgrades by delta left beside the releases. Raises OSError."""
+    for left in prefix.glob(f"{REBUILT}*"):
+        pid = left.name.removeprefix(REBUILT)
+        if not Path(f"/proc/{pid}").exists():
             shutil.rmtree(left, ignore_errors=True)
 
 

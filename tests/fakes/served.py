@@ -20,23 +20,34 @@ from tests.fakes.engine import write_executable
 
 _ROOT = Path(__file__).parents[2]
 _SERVE = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 from sampan.gateway.serve import serve
 from sampan.gateway.settings import Files, Limits, ServedModel, ServeSettings, Watch
 from sampan.spec.plan import EngineSettings
+from sampan.spec.weights import GoldenEmbedding, GoldenSet
 given = json.loads(sys.argv[1])
+following = Path(given["folder"], "next.json")
+given |= json.loads(following.read_text()) if following.exists() else {}
+os.environ["FAKE_LOADING_SECONDS"] = given.get("loading", os.environ.get("FAKE_LOADING_SECONDS", "0"))
+golden = GoldenSet("m", "none", embeddings=(GoldenEmbedding("a", (1.0,) * 8),)) if given.get("golden") else None
+said = Path(given["folder"], "said")
+def say(line):
+    print(line, flush=True)
+    with said.open("a") as file:
+        print(line, file=file)
 tokens, slots, task = given["tokens"], given["slots"], given["task"]
 serve(
     ServeSettings(
         Path(given["engine"]), "test", Path(given["weights"]),
-        ServedModel("served", task, given["dimensions"]),
+        ServedModel(given["model"], task, given["dimensions"]),
         EngineSettings(tokens, tokens, tokens, slots, True, 0, task == "embedding", given["pooling"]),
         given["threads"], port=0, run_folder=Path(given["folder"]), drain_seconds=given["drain"], start_seconds=60,
         limits=Limits(**given["limits"]), watch=Watch(**given["watch"]),
         files=Files(**{name: Path(value) for name, value in given["files"].items()}), json_logs=given["json_logs"],
+        successor=tuple(sys.orig_argv), golden=golden,
     ),
-    say=lambda line: print(line, flush=True),
+    say=say,
 )
 """
 
@@ -108,6 +119,7 @@ def served(
             "weights": str(weights or folder / "m.gguf"),
             "folder": name,
             "task": task,
+            "model": "served",
             "dimensions": None if engine or task != "embedding" else 8,
             "pooling": "mean" if engine and task == "embedding" else None,
             "limits": dict(limits or {}),

@@ -9,65 +9,19 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from tests.fakes.load import LOST, Load, Statuses, ask, until
 from tests.fakes.served import Served, served
 
 from sampan.flow import api_keys
 from sampan.gateway import keys, process_facts
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio]
-LOST = "lost"  # no answer at all
-Statuses = collections.Counter[object]
-
-
-async def ask(
-    session: aiohttp.ClientSession, url: str, body: object, headers: dict[str, str] | None = None
-) -> object:
-    try:
-        async with session.post(f"{url}/v1/embeddings", json=body, headers=headers) as response:
-            await response.read()
-            return response.status
-    except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-        return f"{LOST}: {type(error).__name__}"
-
-
-class Load:
-    """Clients that ask without pause until stopped."""
-
-    def __init__(self, service: Served, clients: int, headers: dict[str, str] | None = None) -> None:
-        self.statuses: Statuses = collections.Counter()
-        self._url = service.url
-        self._going = True
-        self._headers = headers
-        self._tasks = [asyncio.ensure_future(self._client(number)) for number in range(clients)]
-
-    async def _client(self, number: int) -> None:
-        timeout = aiohttp.ClientTimeout(total=20)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
-            count = 0
-            while self._going:
-                text = f"please wait {number} {count}"
-                self.statuses[await ask(session, self._url, {"input": text}, self._headers)] += 1
-                count += 1
-
-    async def stop(self) -> Statuses:
-        self._going = False
-        await asyncio.gather(*self._tasks)
-        return self.statuses
-
-
-async def until(true: Callable[[], bool], seconds: float) -> float:
-    began = time.monotonic()
-    while time.monotonic() - began < seconds:
-        if await asyncio.to_thread(true):
-            return time.monotonic() - began
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s")
 
 
 async def test_a_killed_engine_fails_only_what_was_inside_it() -> None:

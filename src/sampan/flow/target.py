@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -90,9 +91,18 @@ def serve(
         files=replace(files, keys=files.keys or api_keys.file_of(plan.name)),
         golden=read_golden(bundle),
         json_logs=json_logs,
+        successor=(str(_in_force(bundle) / "sampan"), *sys.argv[1:]),
     )
     with _pid_file(plan.name, host, settings.port) as folder:
         run(replace(settings, run_folder=folder), say=say)
+
+
+def _in_force(bundle: Path) -> Path:
+    """The release that is in force by now where the bundle is an installed one, else the bundle itself."""
+    from sampan.install.model import CURRENT, RELEASES
+
+    current = bundle.parent.parent / CURRENT
+    return current if bundle.parent.name == RELEASES and current.is_dir() else bundle
 
 
 def _served(plan: Plan, info: WeightsInfo) -> ServedModel:
@@ -159,13 +169,30 @@ def _pid_file(name: str, host: str, port: int) -> Iterator[Path]:
         found = folder.lstat()
         if folder.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise ServiceError("gateway.run-folder", path=str(folder), detail="not a private folder of this user")
-        (folder / PID_FILE).write_text(pid_text(Foreground(os.getpid(), host, port)), encoding="utf-8")
+        before, own = _text_of(folder / PID_FILE), pid_text(Foreground(os.getpid(), host, port))
+        (folder / PID_FILE).write_text(own, encoding="utf-8")
     except OSError as error:
         raise ServiceError("gateway.run-folder", path=str(folder), detail=str(error.strerror)) from error
     try:
         yield folder
     finally:
-        (folder / PID_FILE).unlink(missing_ok=True)
+        if _text_of(folder / PID_FILE) == own:  # else a successor has taken over, and it is the successor's
+            _put_back(folder / PID_FILE, before)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _put_back(path: Path, before: str) -> None:
+    """A successor that came to nothing leaves its predecessor's file; where there was none, there is none again."""
+    if before and Path(f"/proc/{before.split(maxsplit=1)[0]}").exists():
+        path.write_text(before, encoding="utf-8")
+    else:
+        path.unlink(missing_ok=True)
 
 
 def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:

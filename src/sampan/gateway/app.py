@@ -110,14 +110,14 @@ class Api:
             route = self._route(call)
             if route.scope is None or not callers.are_asked:
                 reply = await route.endpoint(call)
-                return await _send(call, reply, send)
+                return await self._send(call, reply, send)
             call.caller = callers.identify(call.headers)
             if route.scope:
                 require(call.caller, route.scope)
             if not route.works:
-                return await _send(call, await route.endpoint(call), send)
+                return await self._send(call, await route.endpoint(call), send)
             with callers.counted(call.caller):
-                return await _send(call, await route.endpoint(call), send)
+                return await self._send(call, await route.endpoint(call), send)
         except ApiError as error:
             return await self._refuse(call, error, send)
         except (ClientGoneError, asyncio.CancelledError):
@@ -146,7 +146,21 @@ class Api:
             logger.warning(
                 "%s %s %s: %s %s", call.id, call.scope["method"], call.scope["path"], error.code, error.values
             )
-        return await _send(call, error.reply(), send)
+        return await self._send(call, error.reply(), send)
+
+    async def _send(self, call: Call, reply: Answer, send: Send) -> int:
+        reply.headers.append((b"x-request-id", call.id.encode("ascii")))
+        if self.house.retiring:
+            reply.headers.append((b"connection", b"close"))
+
+        async def careful(message: Message) -> None:
+            try:
+                await send(message)
+            except RuntimeError as error:  # uvloop's word for a connection that was closed meanwhile
+                raise ClientGoneError from error
+
+        await reply.send(careful)
+        return reply.status
 
     def _count(self, call: Call, status: int, seconds: float) -> None:
         house = self.house
@@ -160,16 +174,3 @@ class Api:
             house.meter.tokens[endpoint, call.caller.id, "completion"] += call.completion_tokens
         if self._finished is not None:
             self._finished(call, status, seconds)
-
-
-async def _send(call: Call, reply: Answer, send: Send) -> int:
-    reply.headers.append((b"x-request-id", call.id.encode("ascii")))
-
-    async def careful(message: Message) -> None:
-        try:
-            await send(message)
-        except RuntimeError as error:  # uvloop's word for a connection that was closed meanwhile
-            raise ClientGoneError from error
-
-    await reply.send(careful)
-    return reply.status

@@ -23,3 +23,4 @@ class House:
     meter: Meter = field(default_factory=Meter)
     ready: bool = True
     draining: bool = False
+    retiring: bool = False  # a successor answers: each connection is closed after its next answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ _KEEP_ALIVE_SECONDS = 75
 _CANCEL_SECONDS = 2.0  # for cancelled requests to close their connections to the engine
 _HEADER_SECONDS = 20.0  # from the connection, or a request's first byte, to the end of its headers
 _HEADER_BYTES = 64 * 1024
+_RETIRING_POLL_SECONDS = 0.05
 _UNREAD_SECONDS = 120  # an answer that the client's machine does not take
 
 
@@ -93,6 +95,17 @@ class ApiServer(uvicorn.Server):
         self.left_running += len(left)
         if left:
             await asyncio.wait(left, timeout=_CANCEL_SECONDS)
+
+    async def retire(self, seconds: float, hurry: asyncio.Event) -> None:
+        """Accept nothing new; return when every connection had its last answer, after ``seconds``, or on ``hurry``.
+
+        Kept connections that wait are not closed: a request may be on its way in them.
+        """
+        for server in self.servers:
+            server.close()
+        until = time.monotonic() + seconds
+        while self.server_state.connections and time.monotonic() < until and not hurry.is_set():
+            await asyncio.sleep(_RETIRING_POLL_SECONDS)
 
     def force(self) -> None:
         """End now: requests in flight are broken off."""

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import orjson
 
+from sampan import i18n
 from sampan.gateway import vectors
 from sampan.gateway.comparison import TextResult, judge_chat, judge_embedding
 from sampan.gateway.engine import Ask, Engine, EngineFault, Lane
+from sampan.gateway.house import House
 from sampan.spec.weights import GoldenChat, GoldenSet
 
 _ALONE = 2  # so many texts are asked for alone as well: enough to see that passes do not mix texts up
 _BULK = Ask(Lane.BULK)
+
+
+async def passes_selftest(house: House, golden: GoldenSet | None, say: Callable[[str], None]) -> bool:
+    """Whether the engine answers as it must; the meter and a person are told. With no golden set nothing is asked."""
+    if golden is None or not (golden.embeddings or golden.chats):
+        return True
+    failed = [result for result in await golden_results(house.engine, golden) if not result.ok]
+    house.meter.selftest_ok = not failed
+    if failed:
+        worst = min(failed, key=lambda result: result.score)
+        values = {"count": len(failed), "score": f"{worst.score:.4f}", "minimum": f"{worst.minimum:g}"}
+        say(i18n.text("gateway.selftest-failed", text=worst.text[:80], **values))
+    return not failed
 
 
 async def golden_results(engine: Engine, golden: GoldenSet) -> tuple[TextResult, ...]:

@@ -93,7 +93,7 @@ class ServeSettings:
     files: Files = field(default_factory=Files)
     golden: GoldenSet | None = None
     json_logs: bool = False
-    log_texts: bool = False
+    successor: tuple[str, ...] = ()  # the command that SIGUSR2 starts, to take over without a pause; none: it cannot
 
 
 def longest_input(engine: EngineSettings) -> int:

@@ -77,3 +77,28 @@ def test_a_bundle_with_a_part_missing_starts_nothing_and_names_it(tmp_path: Path
     assert str(bundle / missing) in caught.value.message
     assert "sha256sum -c SHA256SUMS" in caught.value.hint
     assert said == []
+
+
+def test_the_pid_file_of_a_successor_is_left_alone() -> None:
+    with target._pid_file("mini", "127.0.0.1", 8181) as folder:
+        (folder / service.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
+    assert (folder / service.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
+
+
+def test_a_successor_that_comes_to_nothing_gives_the_pid_file_back() -> None:
+    with target._pid_file("mini", "127.0.0.1", 8181) as folder:
+        pass
+    (folder / service.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
+    with target._pid_file("mini", "127.0.0.1", 8181):
+        assert (folder / service.PID_FILE).read_text() != "1\n127.0.0.1\n8181\n"
+    assert (folder / service.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
+
+
+def test_the_successor_of_an_installed_release_is_the_one_in_force_by_then(tmp_path: Path) -> None:
+    old, new = tmp_path / "releases" / "1", tmp_path / "releases" / "2"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    assert target._in_force(old) == old
+    (tmp_path / "current").symlink_to("releases/2")
+    assert target._in_force(old).resolve() == new
+    assert target._in_force(tmp_path / "unpacked-3") == tmp_path / "unpacked-3"

@@ -79,7 +79,8 @@ def removable(there: tuple[int, ...], current: int, previous: int | None, keep: 
 
 def collect(prefix: Path, record: Installed, keep: int, echo: Echo) -> tuple[int, ...]:
     """Remove what may go, with its configuration; the caller holds the lock. Raises OSError."""
-    gone = removable(numbers(prefix), record.release, record.previous, keep)
+    old = removable(numbers(prefix), record.release, record.previous, keep)
+    gone = tuple(number for number in old if not release.runs_from(prefix / RELEASES / str(number)))
     for number in gone:
         release.retire(prefix / RELEASES / str(number))
         config.forget(prefix, number)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.errors import MissingToolError, ServiceError
-from sampan.install.model import SCRIPT, SYSTEM, USER, unit_name
+from sampan.install.model import SCRIPT, SYSTEM, USER, home, unit_name
 from sampan.spec.ports import Completed, Runner
 
 _SBIN = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")  # a plain `su` leaves sbin out of PATH
@@ -38,8 +38,8 @@ class Machine:
         if self.scope == SCRIPT and self.prefix is not None:
             return self.prefix / SERVICE_SCRIPT
         if self.scope == USER:
-            home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-            return home / "systemd/user" / unit_name(name)
+            settings = Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config")
+            return settings / "systemd/user" / unit_name(name)
         return self.root / "etc/systemd/system" / unit_name(name)
 
     def manage(self, name: str, *words: str) -> tuple[str, ...]:

@@ -159,9 +159,17 @@ def checked_name(name: str) -> str:
     return name
 
 
+def home() -> Path:
+    """The user's home folder; one that cannot be where the user has none (a bare uid in a container)."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
+
+
 def user_home() -> Path:
     """Where services of a user without root are installed."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "sampan"
+    return Path(os.environ.get("XDG_DATA_HOME") or home() / ".local/share") / "sampan"
 
 
 def unit_name(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -129,16 +128,10 @@ def _unit_back(pending: Pending, machine: Machine) -> None:
 def _releases_back(prefix: Path, pending: Pending) -> None:
     releases = prefix / RELEASES
     target = releases / str(pending.release)
-    if pending.fresh_release and not _runs_from(target):
+    if pending.fresh_release and not release.runs_from(target):
         release.retire(target)
     release.sweep(releases)
     disk.remove_empty((releases,))
-
-
-def _runs_from(folder: Path) -> bool:
-    """Whether this very program lies in there: it stays then, whole and unused, until the next ``gc``."""
-    own = os.environ.get("SAMPAN_BUNDLE")
-    return bool(own) and folder.exists() and Path(str(own)).resolve() == folder.resolve()
 
 
 def _config_back(prefix: Path, pending: Pending) -> None:

@@ -110,6 +110,12 @@ def retire(target: Path) -> None:
         shutil.rmtree(gone)
 
 
+def runs_from(target: Path) -> bool:
+    """Whether this very program lies in there: the release stays then, whole and unused, until the next ``gc``."""
+    own = os.environ.get("SAMPAN_BUNDLE")
+    return bool(own) and target.exists() and Path(str(own)).resolve() == target.resolve()
+
+
 def sweep(releases: Path) -> None:
     """Remove what killed runs left beside the releases; a damaged one returns where nothing took its place."""
     for left in sorted(releases.glob(".*")) if releases.is_dir() else ():

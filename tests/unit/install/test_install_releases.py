@@ -127,6 +127,18 @@ def test_neither_the_current_nor_the_previous_release_ever_goes(
     assert gc.removable(there, current, previous, keep) == gone
 
 
+def test_the_release_that_the_command_runs_from_stays(
+    two: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAMPAN_BUNDLE", str(two.prefix / "releases/1"))
+    third = make_bundle(tmp_path / "mini-3", make_plan(release=3))
+    install(two.options(third), two.hands())
+    assert gc.numbers(two.prefix) == (3, 2, 1)
+    monkeypatch.delenv("SAMPAN_BUNDLE")
+    machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
+    assert gc.gc(two.prefix, 2, machine, two.hands()).removed == (1,)
+
+
 def test_an_upgrade_of_what_is_not_installed_is_refused(target: Target, bundle: Path) -> None:
     before = target.files()
     with pytest.raises(UsageError) as caught:

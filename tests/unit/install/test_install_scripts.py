@@ -247,6 +247,20 @@ def test_the_scripts_please_shellcheck() -> None:
     assert done.stdout == ""
 
 
+def test_every_option_is_handed_over(shell: list[str], folder: Path) -> None:
+    words = ("--host", "0.0.0.0", "--memory=4G", "--cpus", "2", "--cpu-list=0-3", "--script", "--unsigned")
+    done = run(shell, folder, *words, "--allow-downgrade")
+    handed = "<--host><0.0.0.0><--memory><4G><--cpus><2><--cpu-list><0-3><--script><--unsigned><--allow-downgrade>"
+    assert f"<install>{handed}" in done.stdout
+
+
+def test_a_prefix_inside_of_the_bundle_is_refused_before_anything_is_read(shell: list[str], folder: Path) -> None:
+    done = run(shell, folder, "--prefix", str(folder / "here"))
+    assert done.returncode == 4
+    assert "inside of this bundle" in done.stderr
+    assert "Checking" not in done.stdout
+
+
 def test_the_page_for_the_target_is_one_page_in_two_languages() -> None:
     text = (SCRIPTS / "README.txt").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 90

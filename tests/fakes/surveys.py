@@ -38,6 +38,21 @@ def printed_block(output: str) -> str:
     return "".join(line for line in output.splitlines(keepends=True) if line.startswith("@"))
 
 
+def through_web_terminals(output: str) -> tuple[str, ...]:
+    """A printed block as three web terminals and a chat program hand it over: wrapped, indented, widened."""
+    lines = printed_block(output).splitlines()
+
+    def wrapped(width: int) -> list[str]:
+        return [line[at : at + width] for line in lines for at in range(0, len(line), width)]
+
+    return (
+        "\r\n".join(f"    {line}  " for line in wrapped(57)),
+        "[root@kylin ~]# sh s.sh\n" + "\n\n".join(f"> {line}" for line in wrapped(80)) + "\n[root@kylin ~]# ",
+        "\n".join(line.replace(" ", "\u3000") for line in lines),
+        "\u2028".join(f"\u00a0{line}\u200b" for line in wrapped(31)),
+    )
+
+
 def make_block(body: str) -> str:
     """A sound block of any body, as the script would print it."""
     parts = [body[at : at + 64] for at in range(0, len(body), 64)]

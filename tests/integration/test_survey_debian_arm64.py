@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.fakes.surveys import enter, printed_block
+from tests.fakes.surveys import enter, printed_block, through_web_terminals
 from tests.integration.runtime_parts import need_chroot, or_skip
 from tests.integration.survey_bundle import bundle
 
@@ -92,6 +92,8 @@ def test_reading_it_back_equals_the_direct_survey(
     output = enter(root, *SHELLS[shell], QEMU_CPU=cpu, QEMU_PAGESIZE=page)
     assert len(printed_block(output)) <= 2048
     profile = pasted.profile(output, name="far", where="-")
+    for paste in through_web_terminals(output):
+        assert pasted.profile(paste, name="far", where="-") == profile
     assert lasting(profile) == lasting(direct[cpu])
     assert (profile.arch, profile.os.id, profile.os.version) == ("aarch64", "debian", "11 (bullseye)")
     assert (profile.page_size, profile.tar, profile.libc.glibc) == (int(page), "GNU tar 1.34", "2.31")

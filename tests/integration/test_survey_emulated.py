@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.fakes.surveys import enter, printed_block
+from tests.fakes.surveys import enter, printed_block, through_web_terminals
 
 from sampan.edge.progress import SilentProgress
 from sampan.errors import NetworkError
@@ -49,6 +49,8 @@ def test_an_emulated_cpu_in_an_almost_empty_root(empty_root: Path, cpu: str, pag
     assert sorted(str(path) for path in empty_root.rglob("*")) == before
     assert len(printed_block(output)) <= 2048
     profile = pasted.profile(output, name="far", where="-")
+    for paste in through_web_terminals(output):
+        assert pasted.profile(paste, name="far", where="-") == profile
     assert (profile.arch, profile.page_size) == ("aarch64", int(page))
     assert max(runnable("aarch64", profile.cpu.features), key=lambda variant: variant.rank).name == best
     assert (profile.libc.glibc, profile.python, profile.systemd) == (None, None, None)

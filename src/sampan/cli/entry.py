@@ -45,6 +45,7 @@ def run(app: typer.Typer, typed: Sequence[str]) -> int:
     """Run the command line; the exit code. Errors of the words themselves are JSON beside ``--json``."""
     output.use_json("--json" in typed)
     try:
+        _refuse_empty(typed)
         code = app(list(typed), prog_name=program(), complete_var="_SAMPAN_COMPLETE", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except NoArgsIsHelpError as error:
@@ -56,6 +57,16 @@ def run(app: typer.Typer, typed: Sequence[str]) -> int:
         return _end(UsageError("cli.usage", detail=words.said(error.format_message()), command=command))
     except SampanError as error:
         return _end(error)
+
+
+def _refuse_empty(typed: Sequence[str]) -> None:
+    """An empty word is a shell variable that was not set; as a path it would mean the current folder.
+
+    Raises UsageError. Options say for themselves whether their value may be empty.
+    """
+    for place, word in enumerate(typed):
+        if not word.strip() and not (place and typed[place - 1].startswith("-")):
+            raise UsageError("cli.empty-word", place=place + 1)
 
 
 def _end(error: SampanError) -> int:

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.fakes.typed import typed
 
-from sampan.cli import entry, main, sizes
+from sampan.cli import sizes
 from sampan.errors import UsageError
 
 VERBS = ("ship", "survey", "weights", "plan", "build", "runtime", "wheelhouse", "bundle", "audit", "rehearse", "pack")
@@ -40,22 +41,14 @@ def test_help_lists_every_verb_in_the_users_language(tmp_path: Path) -> None:
     assert "目标机" in chinese.stdout
 
 
-def here(*words: str) -> int:
-    """The same in this process, in English: each start costs half a second."""
-    try:
-        return entry.run(main.build_app(), words)
-    except SystemExit as ended:
-        return int(ended.code or 0)
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_workshop_verb_shows_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert here(verb, "--help") == 0
+    assert typed(verb, "--help") == 0
     assert f"sampan {verb} " in capsys.readouterr().out.replace(f"Usage: sampan {verb}", "")
 
 
 def test_a_misspelt_target_is_answered_with_the_closest_names(capsys: pytest.CaptureFixture[str]) -> None:
-    assert here("survey", "kylin-v10-sp3-kunpen920") == 2
+    assert typed("survey", "kylin-v10-sp3-kunpen920") == 2
     said = capsys.readouterr().err
     assert "kylin-v10-sp3-kunpeng920" in said
     assert "Traceback" not in said
@@ -72,19 +65,19 @@ def test_errors_speak_chinese_and_json(tmp_path: Path) -> None:
 
 
 def test_a_failing_stage_of_ship_says_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert here("ship", "-w", str(tmp_path / "none.gguf"), "-t", "hygon", "--out", str(tmp_path / "o")) == 3
+    assert typed("ship", "-w", str(tmp_path / "none.gguf"), "-t", "hygon", "--out", str(tmp_path / "o")) == 3
     assert "weights" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
 
 
 def test_a_wrong_option_is_a_usage_error() -> None:
-    assert here("ship", "--no-such-option") == 2
-    assert here("no-such-verb") == 2
+    assert typed("ship", "--no-such-option") == 2
+    assert typed("no-such-verb") == 2
 
 
 @pytest.mark.parametrize("verb", ["serve", "selftest", "install"])
 def test_target_verbs_say_where_they_belong(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert here(verb) == 2
+    assert typed(verb) == 2
     assert "./sampan" in capsys.readouterr().err
 
 

@@ -108,3 +108,9 @@ def test_an_unknown_language_is_refused_with_the_known_ones(lang: str, capsys: p
 @pytest.mark.parametrize("lang", ["en", "zh", "zh_CN.UTF-8", "en-GB"])
 def test_a_known_language_is_taken(lang: str) -> None:
     assert run("--lang", lang, "survey", "--list") == 0
+
+
+def test_an_unset_shell_variable_is_not_the_current_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("audit", ""), ("audit", "--target", "hygon", " "), ("",), ("doctor", "")):
+        assert run(*words) == 2, words
+        assert "empty" in capsys.readouterr().err

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.fakes.bundle_parts import make_parts
+from tests.fakes.typed import typed
 
 from sampan.bundle.assemble import assemble
 from sampan.bundle.pack import pack
 from sampan.bundle.seal import seal
-from sampan.cli import entry, main, output
 from sampan.spec.artefacts import Rehearsal
-
-
-@pytest.fixture(autouse=True)
-def no_json_afterwards() -> Iterator[None]:
-    yield
-    output.use_json(False)
-
-
-def sampan(*words: str | Path) -> int:
-    """The exit code, as the shell would see it."""
-    try:
-        return entry.run(main.build_app(), [str(word) for word in words])
-    except SystemExit as ended:
-        return int(ended.code or 0)
 
 
 @pytest.fixture
@@ -44,21 +29,21 @@ def said(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
 
 def test_from_a_fresh_key_to_a_trusted_bundle(tar: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key, store = tmp_path / "keys" / "site", tmp_path / "trusted"
-    assert sampan("key", "new", key, "--json") == 0
+    assert typed("key", "new", key, "--json") == 0
     fingerprint = str(said(capsys)["fingerprint"])
     assert (key.stat().st_mode & 0o777, key.with_name("site.pub").stat().st_mode & 0o777) == (0o600, 0o644)
-    assert sampan("verify", tar, "--trusted", store) == 0
-    assert sampan("verify", tar, "--trusted", store, "--signed") == 9
-    assert sampan("sign", tar, "--key", key) == 0
-    assert sampan("verify", tar, "--key", f"{key}.pub") == 0
-    assert sampan("trust", "add", f"{key}.pub", "--trusted", store) == 9
-    assert sampan("trust", "add", f"{key}.pub", "--trusted", store, "--fingerprint", "SHA256:" + "0" * 64) == 9
-    assert sampan("trust", "add", f"{key}.pub", "--trusted", store, "--fingerprint", fingerprint) == 0
+    assert typed("verify", tar, "--trusted", store) == 0
+    assert typed("verify", tar, "--trusted", store, "--signed") == 9
+    assert typed("sign", tar, "--key", key) == 0
+    assert typed("verify", tar, "--key", f"{key}.pub") == 0
+    assert typed("trust", "add", f"{key}.pub", "--trusted", store) == 9
+    assert typed("trust", "add", f"{key}.pub", "--trusted", store, "--fingerprint", "SHA256:" + "0" * 64) == 9
+    assert typed("trust", "add", f"{key}.pub", "--trusted", store, "--fingerprint", fingerprint) == 0
     capsys.readouterr()
-    assert sampan("verify", tar, "--trusted", store, "--json") == 0
+    assert typed("verify", tar, "--trusted", store, "--json") == 0
     assert said(capsys)["verdict"] == {"status": "trusted", "signers": [fingerprint[7:]], "strangers": []}
-    assert sampan("trust", "remove", fingerprint, "--trusted", store) == 0
-    assert sampan("verify", tar, "--trusted", store, "--signed") == 9
+    assert typed("trust", "remove", fingerprint, "--trusted", store) == 0
+    assert typed("verify", tar, "--trusted", store, "--signed") == 9
 
 
 def test_a_new_key_follows_the_old_one_without_a_telephone(
@@ -67,21 +52,21 @@ def test_a_new_key_follows_the_old_one_without_a_telephone(
     old, new, store = tmp_path / "old", tmp_path / "new", tmp_path / "trusted"
     password = tmp_path / "password"
     password.write_text("秘密\n", encoding="utf-8")
-    assert sampan("key", "new", old, "--json") == 0
+    assert typed("key", "new", old, "--json") == 0
     fingerprint = str(said(capsys)["fingerprint"])
-    assert sampan("key", "new", new, "--password-file", password) == 0
-    assert sampan("trust", "add", f"{old}.pub", "--trusted", store, "--fingerprint", fingerprint) == 0
-    assert sampan("key", "endorse", f"{new}.pub", "--key", old, "--note", "2027") == 0
-    assert sampan("trust", "add", f"{new}.pub", "--trusted", store) == 0
-    assert sampan("sign", tar, "--key", new) == 3  # its password is wanted
-    assert sampan("sign", tar, "--key", new, "--password-file", password) == 0
-    assert sampan("verify", tar, "--trusted", store) == 0
+    assert typed("key", "new", new, "--password-file", password) == 0
+    assert typed("trust", "add", f"{old}.pub", "--trusted", store, "--fingerprint", fingerprint) == 0
+    assert typed("key", "endorse", f"{new}.pub", "--key", old, "--note", "2027") == 0
+    assert typed("trust", "add", f"{new}.pub", "--trusted", store) == 0
+    assert typed("sign", tar, "--key", new) == 3  # its password is wanted
+    assert typed("sign", tar, "--key", new, "--password-file", password) == 0
+    assert typed("verify", tar, "--trusted", store) == 0
 
 
 def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
-    assert sampan("key", "new", tmp_path / "site") == 0
+    assert typed("key", "new", tmp_path / "site") == 0
     before = (tmp_path / "site").read_bytes()
-    assert sampan("key", "new", tmp_path / "site") == 3
+    assert typed("key", "new", tmp_path / "site") == 3
     assert (tmp_path / "site").read_bytes() == before
 
 
@@ -91,15 +76,15 @@ def test_a_damaged_bundle_is_named_in_both_languages(
     data = tar.read_bytes()
     position = data.index(b"GGUF") + 50
     tar.write_bytes(data[:position] + b"\xff" + data[position + 1 :])
-    assert sampan("verify", tar, "--trusted", tmp_path / "none") == 9
+    assert typed("verify", tar, "--trusted", tmp_path / "none") == 9
     assert "weights/mini.gguf" in capsys.readouterr().out
     key = tmp_path / "site"
-    assert sampan("key", "new", key) == 0
-    assert sampan("sign", tar, "--key", key) == 9
+    assert typed("key", "new", key) == 0
+    assert typed("sign", tar, "--key", key) == 9
 
 
 def test_a_password_file_without_a_key_to_sign_with_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert sampan("pack", tmp_path, "--password-file", tmp_path / "none", "--json") == 2
+    assert typed("pack", tmp_path, "--password-file", tmp_path / "none", "--json") == 2
     assert said(capsys)["key"] == "trust.password-alone"

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.fakes.typed import typed
 
 from sampan.doctor import diagnose, here, knowledge, literals, patterns, pieces, scan, seen, wrapped
 from sampan.doctor.conditions import Fact, compare, holds
@@ -251,14 +252,16 @@ def test_the_command_gives_json_with_exact_lines(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_and_an_unknown_code_have_their_exit_codes(tmp_path: Path) -> None:
-    assert command("doctor", str(tmp_path / "none.log")).returncode == 3
-    assert command("doctor", "--explain", "no.such").returncode == 2
+    assert typed("doctor", str(tmp_path / "none.log")) == 3
+    assert typed("doctor", "--explain", "no.such") == 2
 
 
-def test_cases_are_listed_and_explained() -> None:
-    listed = json.loads(command("doctor", "--list", "--json").stdout)
+def test_cases_are_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert typed("doctor", "--list", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
     assert {row["code"] for row in listed["cases"]} == set(knowledge.cases())
-    page = command("doctor", "--explain", "loader.version").stdout.decode()
+    assert typed("doctor", "--explain", "loader.version") == 0
+    page = capsys.readouterr().out
     assert "glibc" in page
     assert "ollama/ollama#8085" in page
 

@@ -20,6 +20,8 @@ from sampan.survey import block, data, pasted, script
 from sampan.survey.machine import survey_this
 from sampan.survey.whole import survey_whole
 
+pytestmark = pytest.mark.integration
+
 SHELLS = ("dash", "bash", "busybox")
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import random
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -233,6 +235,22 @@ def test_through_a_jump_host_and_through_a_mapped_port_of_loopback(file: Path, p
     assert sending.carry(file, target, mapped, SilentProgress()).arrived
     assert (tmp_path / "second.tar").read_bytes() == file.read_bytes()
     assert sending.carry(file, target, mapped, SilentProgress()).sent_bytes == 0
+
+
+@pytest.mark.parametrize("share", [0.2, 0.7])
+def test_a_killed_command_is_taken_up_by_the_next(file: Path, plain: Server, tmp_path: Path, share: float) -> None:
+    part, key = tmp_path / f"x.tar{CARRYING_SUFFIX}", plain.folder / "identity"
+    words = ["carry", str(file), f"ssh://{plain.user}@127.0.0.1:{plain.port}{tmp_path}/x.tar", "--identity", str(key)]
+    command = [sys.executable, "-m", "sampan", *words, "--accept-host-key", plain.fingerprint, "--rate", "8M"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not (part.exists() and part.stat().st_size > share * SIZE):
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "x.tar").exists()
+    done = subprocess.run([*command[:-2], "--json"], capture_output=True, check=True)
+    assert json.loads(done.stdout)["resumed_bytes"] > share * SIZE
+    assert (tmp_path / "x.tar").read_bytes() == file.read_bytes()
 
 
 def test_below_the_logins_own_folder(file: Path, plain: Server) -> None:

@@ -61,6 +61,12 @@ def is_delta(path: Path) -> bool:
         return False
 
 
+def refuse_delta(path: Path) -> None:
+    """For what needs every file there. Raises BadInputError ``delta.alone``."""
+    if is_delta(path):
+        raise BadInputError("delta.alone", path=str(path))
+
+
 def rebuild(delta: Path, installed_release: Path, out: Path, *, progress: Progress | None = None) -> Path:
     """Make the full bundle's folder below ``out`` and give it; every file is verified, nothing is executed.
 

@@ -23,9 +23,11 @@ def sign(
     json: options.Json = False,
 ) -> None:
     """Every file is checked first: nobody signs what is damaged."""
+    from sampan.bundle.delta import refuse_delta
     from sampan.cli.key_signing import password
     from sampan.flow import trusting
 
+    refuse_delta(bundle)
     signed = trusting.sign(bundle, key, password(password_file), output.progress())
     rows = [(i18n.text("row.file"), signed.path), (i18n.text("row.signer"), signed.fingerprint)]
     rows += [("SHA-256", signed.sha256)] if signed.sha256 else []

@@ -29,10 +29,13 @@ def verify(
     json: options.Json = False,
 ) -> None:
     """Exit code 9 where a file is not as it was sealed, or the signature does not hold."""
+    from sampan.bundle.delta import refuse_delta
     from sampan.errors import ExitCode
     from sampan.flow import target, trusting
     from sampan.trust import keyring
 
+    if bundle:
+        refuse_delta(bundle)
     keys = [keyring.read(path) for path in key] or keyring.load(trusted or keyring.SYSTEM)
     checked = trusting.check(bundle or target.bundle_root().resolve(), keys, output.progress())
     output.print_value(checked, lambda: "\n".join(_lines(checked)))

@@ -109,6 +109,10 @@ def test_where_a_key_is_trusted_only_its_deltas_are_taken(
     assert sampan("apply", signed / name, "--key", public) == 0
     assert sampan("verify", signed / "mini-3", "--key", public) == 0
     assert sampan("apply", plain / name, "--key", public, "--unsigned") == 0
+    capsys.readouterr()
+    for verb in ("verify", "sign"):  # most of it is elsewhere: that is no damage, and nothing to sign
+        assert sampan(verb, signed / name, "--key", public if verb == "verify" else key, "--json") == 3
+        assert said(capsys)["key"] == "delta.alone"
 
 
 @pytest.mark.parametrize("since", ["no-such-file", "@01 damaged #0000"])

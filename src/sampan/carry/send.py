@@ -199,15 +199,23 @@ class Trip:
         pace = Pace(self._rate, end - start)
         place = start
         while place < end:
-            stream.seek(place)
-            piece = stream.read(min(pace.piece_bytes, end - place))
-            if not piece:
-                raise BadInputError("file.missing", path=str(self._local))
+            piece = self._piece(stream, place, min(pace.piece_bytes, end - place))
             await pace.wait(len(piece))
             yield piece
             place += len(piece)
             self._sent += len(piece)
             task.update(completed=min(place, self._size), note=pace.note())
+
+    def _piece(self, stream: BinaryIO, place: int, size: int) -> bytes:
+        """Here, not there: a fault of this disk must not look like one of the line."""
+        try:
+            stream.seek(place)
+            piece = stream.read(size)
+        except OSError as error:
+            raise BadInputError("file.unreadable", path=str(self._local), detail=error.strerror) from error
+        if not piece:
+            raise BadInputError("carry.shrunk", path=str(self._local))
+        return piece
 
     async def _prove(self, remote: Remote, stream: BinaryIO, task: Task) -> None:
         """The whole there must have the hash of the whole here; blocks that differ are sent once more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 20
 _OPEN_SECONDS = 20.0
+_AHEAD = 3  # pieces
 
 
 @asynccontextmanager
@@ -165,18 +166,39 @@ class Sftp:
         """See carry.remote."""
         place = offset
         with self._errors(path):
-            stream = await self._sftp.open(path, "r+b")
-        async for piece in pieces:
-            with self._errors(path):
-                await stream.write(piece, place)
-            place += len(piece)
-        with self._errors(path):
-            await stream.close()
+            async with self._sftp.open(path, "r+b") as stream, _Ahead() as ahead:
+                async for piece in pieces:
+                    await ahead.add(stream.write(piece, place))
+                    place += len(piece)
 
     async def rename(self, old: str, new: str) -> None:
         """See carry.remote."""
         with self._errors(new):
             await self._sftp.rename(old, new)
+
+
+class _Ahead:
+    """A few pieces on their way at once: a line with a long echo must not stand idle between two of them."""
+
+    def __init__(self) -> None:
+        self._pending: list[asyncio.Future[int]] = []
+
+    async def __aenter__(self) -> _Ahead:
+        return self
+
+    async def add(self, write: Coroutine[Any, Any, int]) -> None:
+        """Start one; wait for the oldest where there are enough."""
+        self._pending.append(asyncio.ensure_future(write))
+        if len(self._pending) > _AHEAD:
+            await self._pending.pop(0)
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            await asyncio.gather(*self._pending)
+            return
+        for each in self._pending:
+            each.cancel()
+        await asyncio.gather(*self._pending, return_exceptions=True)
 
 
 def _bytes(read: bytes | str) -> bytes:

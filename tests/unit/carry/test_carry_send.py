@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import random
 from pathlib import Path
 
@@ -146,6 +147,19 @@ def test_a_file_that_is_not_there_is_told_before_any_connection(tmp_path: Path) 
     with pytest.raises(BadInputError):
         carry(tmp_path / "absent", there)
     assert there.connections == 0
+
+
+def test_a_file_that_becomes_shorter_meanwhile_is_no_fault_of_the_line(tmp_path: Path) -> None:
+    file, there = tmp_path / "x.tar", RemoteFiles(breaks=[UNIT])
+    file.write_bytes(bytes(4 * UNIT))
+    real = there.truncate
+
+    async def shrink(path: str, size: int) -> None:
+        os.truncate(file, UNIT)
+        await real(path, size)
+
+    there.truncate = shrink  # type: ignore[method-assign]
+    assert failure(BadInputError, file, there) == "carry.shrunk"
 
 
 def test_the_rate_holds_and_a_speed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

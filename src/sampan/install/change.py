@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from sampan.errors import BusyError
+from sampan.errors import BusyError, MissingToolError
 from sampan.install import account, config, disk, journal, lock, recover, release
 from sampan.install.facts import read_record
 from sampan.install.job import Hands, Job, write_record
@@ -37,6 +37,13 @@ def alone(prefix: Path, machine: Machine, hands: Hands) -> Iterator[Lock]:
         held.free()
         if left is not None:
             recover.tidy_folders(prefix, left)
+
+
+def take(held: Lock, prefix: Path) -> None:
+    """Hold the lock of an installed service. Raises MissingToolError without the rights, BusyError, OSError."""
+    if not os.access(prefix, os.W_OK | os.X_OK):
+        raise MissingToolError("install.needs-root", folder=str(prefix))
+    held.take()
 
 
 def settle(prefix: Path, machine: Machine, hands: Hands) -> None:

@@ -91,7 +91,7 @@ def collect(prefix: Path, record: Installed, keep: int, echo: Echo) -> tuple[int
 def gc(prefix: Path, keep: int, machine: Machine, hands: Hands) -> Collected:
     """``collect`` as a command of its own. Raises BusyError, BadInputError, FilesystemError."""
     with disk.filesystem_errors(prefix), change.alone(prefix, machine, hands) as lock:
-        lock.take()
+        change.take(lock, prefix)
         record = read_record(prefix)
         gone = collect(prefix, record, keep, hands.echo) if record else ()
     return Collected(str(prefix), gone)

@@ -25,7 +25,7 @@ def rollback(
     FilesystemError; whatever is raised, what ran before runs again.
     """
     with disk.filesystem_errors(prefix), change.alone(prefix, machine, hands) as lock:
-        lock.take()
+        change.take(lock, prefix)
         now = read_record(prefix)
         if now is None:
             raise UsageError("install.not-installed", prefix=str(prefix))

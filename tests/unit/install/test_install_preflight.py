@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.unit.install.conftest import Target, make_plan
@@ -170,6 +172,22 @@ def test_the_smallest_limit_above_the_services_counts(target: Target) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ("memory.limit_in_bytes" if name else "memory.max")).write_text(f"{text}\n")
     assert place.memory_limit(machine) == 3 << 30
+
+
+def test_a_mount_below_the_prefix_from_which_nothing_may_run_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mini/releases").mkdir(parents=True)
+    assert place.no_exec(tmp_path / "mini", tmp_path) is None
+    real = os.statvfs
+
+    def mounted(path: Path) -> object:
+        flags = os.ST_NOEXEC if Path(path).name == "releases" else 0
+        return SimpleNamespace(f_flag=real(path).f_flag | flags)
+
+    monkeypatch.setattr("os.statvfs", mounted)
+    assert place.no_exec(tmp_path / "mini", tmp_path) == str(tmp_path / "mini/releases")
+    assert place.no_exec(tmp_path / "other", tmp_path) is None
 
 
 def test_a_service_that_is_set_to_the_port_is_found_though_it_does_not_run(target: Target) -> None:

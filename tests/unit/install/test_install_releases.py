@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.install.conftest import Target, make_bundle, make_plan
 
-from sampan.errors import IncompatibleError, ServiceError, UsageError, VerificationError
+from sampan.errors import IncompatibleError, MissingToolError, ServiceError, UsageError, VerificationError
 from sampan.install import gc, service
 from sampan.install.facts import read_record
 from sampan.install.model import Installed, OwnLimits
@@ -137,6 +137,15 @@ def test_the_release_that_the_command_runs_from_stays(
     monkeypatch.delenv("SAMPAN_BUNDLE")
     machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
     assert gc.gc(two.prefix, 2, machine, two.hands()).removed == (1,)
+
+
+def test_whoever_may_not_write_there_is_told_so(two: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    for act in (lambda: back(two), lambda: gc.gc(two.prefix, 2, machine, two.hands())):
+        with pytest.raises(MissingToolError) as caught:
+            act()
+        assert (caught.value.key, caught.value.exit_code) == ("install.needs-root", 5)
 
 
 def test_an_upgrade_of_what_is_not_installed_is_refused(target: Target, bundle: Path) -> None:

@@ -154,3 +154,10 @@ def test_a_delta_without_room_says_so_and_leaves_nothing(
     with pytest.raises(FilesystemError):
         upgrade(one, made)
     assert one.files() == before
+
+
+def test_what_a_killed_upgrade_by_delta_left_goes_with_the_next_change(one: Target, two: Path) -> None:
+    left = one.prefix / ".rebuilt-99999999"
+    (left / "mini-2").mkdir(parents=True)
+    upgrade(one, two)
+    assert not left.exists()

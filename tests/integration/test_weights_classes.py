@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from tests.fakes import real_engine
+from tests.integration import gate_tools
 
 pytestmark = pytest.mark.integration
 FOLDER = Path(__file__).parents[1] / "data/weights/classes"
@@ -30,9 +30,7 @@ SECONDS = 60.0
 
 @contextmanager
 def serving(name: str, *flags: str) -> Iterator[httpx.Client]:
-    executable = real_engine.executable()
-    if executable is None:
-        pytest.skip("no llama-server in the store; build a bundle first, or name one by SAMPAN_TEST_ENGINE")
+    executable = gate_tools.server()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

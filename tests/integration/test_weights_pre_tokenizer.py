@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.fakes import real_engine, tiny_models
-from tests.integration import converter_tools
+from tests.fakes import tiny_models
+from tests.integration import converter_tools, gate_tools
 from typer.testing import CliRunner
 
 from sampan.cli.main import build_app
@@ -64,13 +64,10 @@ def qwen(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _require_the_engine_agrees(info: WeightsInfo) -> None:
-    executable = real_engine.executable()
-    if executable is None:
-        pytest.skip("no llama-server in the store; build a bundle first, or name one by SAMPAN_TEST_ENGINE")
     assert info.golden_path is not None
     golden = codec.load(GoldenSet, Path(info.golden_path))
     assert len(golden.embeddings) >= 10
-    asked = gate_engine.embed(executable, info, [item.text for item in golden.embeddings], SilentProgress())
+    asked = gate_engine.embed(gate_tools.server(), info, [item.text for item in golden.embeddings], SilentProgress())
     for item, vector in zip(golden.embeddings, asked.vectors, strict=True):
         assert judge_embedding(item, [vector.tolist()], 0.9999).ok, item.text
 

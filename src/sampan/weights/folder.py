@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.errors import BadInputError
-from sampan.weights.files import inside, integer, read_object
+from sampan.weights.files import inside, integer, member, read_object
 from sampan.weights.model_card import licence_of, modules_of, pooling_of, prompts_of, sentence_config_of
 
 _CLASSES = {  # class name in config.json -> is it XLM-R
@@ -101,8 +101,10 @@ def _is_xlm_roberta(config: dict[str, object], path: Path) -> bool:
 
 def _require_supported(config: dict[str, object], path: Path) -> None:
     positions = config.get("position_embedding_type", "absolute")
+    method = member(config, "quantization_config").get("quant_method")
     for what, value, sound in (
         ("hidden_act", config.get("hidden_act", "gelu"), str(config.get("hidden_act", "gelu")) in _GELU),
+        ("quantization_config", method, method is None),
         ("position_embedding_type", positions, positions == "absolute"),
         (
             "is_decoder",

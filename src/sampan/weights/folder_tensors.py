@@ -14,7 +14,7 @@ from sampan.errors import BadInputError
 from sampan.weights.folder import ModelFolder
 from sampan.weights.layout import bert_shapes, require_shapes
 from sampan.weights.quantize import F16_LARGEST, encode, rounded, tensor_type
-from sampan.weights.tensors import Array, StoredTensor, stored_tensors, tensor_files
+from sampan.weights.tensors import Array, StoredTensor, other_types, stored_tensors, tensor_files
 
 _PREFIXES = ("bert.", "roberta.")
 _OLD_ENDS = {".gamma": ".weight", ".beta": ".bias"}
@@ -85,6 +85,7 @@ class FolderTensors:
 
 def open_tensors(folder: ModelFolder) -> FolderTensors:
     """All tensors of the architecture, each there and of the right shape. Raises BadInputError."""
+    _refuse_types(folder)
     found = _by_gguf_name(folder)
     expected = bert_shapes(
         vocabulary=folder.vocabulary,
@@ -96,6 +97,13 @@ def open_tensors(folder: ModelFolder) -> FolderTensors:
     )
     require_shapes(folder.model, expected, lambda name: found[name].shape if name in found else None)
     return FolderTensors(folder, {name: found[name] for name in expected})
+
+
+def _refuse_types(folder: ModelFolder) -> None:
+    """Raise BadInputError for weights in float8 or as integers: what they stand for is not in the file alone."""
+    for name, dtype in other_types(tensor_files(folder.model)).items():
+        if _plain(name).startswith(("embeddings.", "encoder.")) and name.endswith((".weight", ".bias")):
+            raise BadInputError("weights.unsupported", path=str(folder.model), what="dtype", value=dtype)
 
 
 def _by_gguf_name(folder: ModelFolder) -> dict[str, StoredTensor]:

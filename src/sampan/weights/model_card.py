@@ -19,19 +19,22 @@ _FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 _LICENCE = re.compile(r"^license:[ \t]*(?:\n?[ \t]*-[ \t]*)?[\"']?([A-Za-z0-9.+_-]+)", re.MULTILINE)
 
 
-def modules_of(root: Path) -> dict[str, str]:
-    """sentence-transformers' steps: the last word of the type -> folder; empty for a plain Hugging Face folder."""
+def modules_of(root: Path, *, every: bool = False) -> dict[str, str]:
+    """sentence-transformers' steps: the last word of the type -> folder; empty for a plain Hugging Face folder.
+
+    Raises BadInputError, also for a step that cannot be imported, unless ``every`` is wanted.
+    """
     path = root / "modules.json"
     if not path.is_file():
         return {}
     entries = read_json(path)
     found: dict[str, str] = {}
-    for entry in entries if isinstance(entries, list) else [None]:
+    for entry in entries if isinstance(entries, list) else [entries]:
         kind, folder = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
         if not isinstance(kind, str) or not isinstance(folder, str):
             raise BadInputError("weights.config", path=str(path), detail=repr(entry)[:80])
         name = kind.rpartition(".")[2]
-        if name not in ("Transformer", "Pooling", "Normalize"):
+        if not every and name not in ("Transformer", "Pooling", "Normalize"):
             raise BadInputError("weights.unsupported", path=str(path), what="module", value=name)
         found[name] = folder
     return found
@@ -40,6 +43,8 @@ def modules_of(root: Path) -> dict[str, str]:
 def pooling_of(folder: Path) -> str:
     """mean, cls or last, from the pooling step's config.json. Raises BadInputError."""
     path = folder / "config.json"
+    if not path.is_file():
+        raise BadInputError("weights.shard_missing", path=str(folder.parent), shard=f"{folder.name}/{path.name}")
     config = read_object(path)
     chosen = [name for key, name in _POOLINGS.items() if config.get(key) is True]
     named = _POOLING_NAMES.get(str(config.get("pooling_mode")))

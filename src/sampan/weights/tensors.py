@@ -70,7 +70,18 @@ def stored_tensors(files: tuple[Path, ...]) -> dict[str, StoredTensor]:
     return found
 
 
+def other_types(files: tuple[Path, ...]) -> dict[str, str]:
+    """Tensors whose numbers are of a type that is not read here (float8, integers): name -> type."""
+    return {name: dtype for file in files for name, (dtype, _, _) in _header_of(file).items() if dtype not in _DTYPES}
+
+
 def _tensors_of(file: Path) -> dict[str, StoredTensor]:
+    found = _header_of(file).items()
+    return {name: StoredTensor(file, dtype, shape, at) for name, (dtype, shape, at) in found if dtype in _DTYPES}
+
+
+def _header_of(file: Path) -> dict[str, tuple[str, tuple[int, ...], int]]:
+    """Name -> type, shape, first byte in the file. Raises BadInputError."""
     size = file.stat().st_size
     with file.open("rb") as stream:
         start = stream.read(8)
@@ -85,7 +96,7 @@ def _tensors_of(file: Path) -> dict[str, StoredTensor]:
     except (SafetensorError, ValueError, RecursionError, OSError) as error:
         raise BadInputError("weights.safetensors", path=str(file), detail=str(error)) from error
     return {
-        name: StoredTensor(file, entry["dtype"], tuple(entry["shape"]), 8 + length + entry["data_offsets"][0])
+        name: (entry["dtype"], tuple(entry["shape"]), 8 + length + entry["data_offsets"][0])
         for name, entry in header.items()
-        if name != "__metadata__" and entry["dtype"] in _DTYPES
+        if name != "__metadata__"
     }

@@ -221,12 +221,16 @@ def test_nan_and_infinity_are_refused_with_the_tensor(
     assert ("token_embd.weight" if "word" in tensor else "blk.1.ffn_down.bias") in error.message
 
 
-def test_integer_tensors_in_place_of_weights_are_missing_weights(root: Path, take: Resolve) -> None:
+@pytest.mark.parametrize(("kind", "form"), [("I32", np.int32), ("F8_E4M3", np.uint8)])
+def test_weights_in_a_type_that_is_not_read_are_refused_by_its_name(
+    kind: str, form: type[np.generic], root: Path, take: Resolve
+) -> None:
     tensors = tiny_models.bert_tensors(len(tiny_models.WORDS) + 2, tiny_models.POSITIONS, tiny_models.Numbers(7))
     (root / "model.safetensors").write_bytes(
-        tiny_models.raw_safetensors("I32", {name: tensor.view(np.int32) for name, tensor in tensors.items()})
+        tiny_models.raw_safetensors(kind, {name: tensor.astype(form) for name, tensor in tensors.items()})
     )
-    assert refused(take, root).key == "weights.tensor_missing"
+    error = refused(take, root)
+    assert (error.key, kind in error.message) == ("weights.unsupported", True)
 
 
 def test_numbers_that_float16_cannot_hold_are_named(tmp_path: Path, take: Resolve) -> None:
@@ -257,3 +261,23 @@ def test_an_interrupted_import_leaves_nothing(
             take(root)
     assert list((store.root / "made" / "weights").iterdir()) == []
     assert take(root).quantization == "F16"
+
+
+def test_a_quantized_folder_is_refused_by_its_method(root: Path, take: Resolve) -> None:
+    config = tiny_models.bert_config(quantization_config={"quant_method": "gptq", "bits": 4})
+    tiny_models.write_json(root / "config.json", config)
+    error = refused(take, root)
+    assert (error.key, "gptq" in error.message) == ("weights.unsupported", True)
+
+
+def test_an_adapter_is_no_model_and_its_base_is_named(tmp_path: Path, take: Resolve) -> None:
+    tiny_models.write_json(tmp_path / "adapter_config.json", {"base_model_name_or_path": "org/base"})
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    error = refused(take, tmp_path)
+    assert (error.key, "org/base" in error.message) == ("weights.adapter", True)
+
+
+def test_a_pooling_folder_that_did_not_come_is_named(root: Path, take: Resolve) -> None:
+    (root / "1_Pooling" / "config.json").unlink()
+    error = refused(take, root)
+    assert (error.key, "1_Pooling/config.json" in error.message) == ("weights.shard_missing", True)

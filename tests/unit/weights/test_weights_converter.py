@@ -79,6 +79,15 @@ def test_a_folder_that_wants_its_own_code_run_is_refused(folder: Path, name: str
     assert caught.value.key == "import.own_code"
 
 
+@pytest.mark.parametrize("names", [[], [5], None, ["NeverHeardOfModel"]])
+def test_a_class_that_the_converter_lacks_costs_no_download(folder: Path, names: object) -> None:
+    data = json.loads((folder / "config.json").read_text()) | {"architectures": names}
+    tiny_models.write_json(folder / "config.json", data)
+    with pytest.raises(BadInputError) as caught:
+        staged(folder)
+    assert caught.value.key == "import.class"
+
+
 @pytest.mark.parametrize(
     ("spoil", "key"),
     [

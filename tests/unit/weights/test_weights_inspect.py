@@ -188,3 +188,13 @@ def test_the_converter_and_the_engine_know_the_same_architectures() -> None:
     assert set(conversion_table().classes.values()) <= engine_table().architectures
     assert conversion_table().classes["XLMRobertaModel"] == "bert"
     assert conversion_table().classes["Qwen3ForCausalLM"] == "qwen3"
+
+
+def test_a_sound_folder_with_a_step_that_no_engine_has_is_described(look: Look, tmp_path: Path) -> None:
+    root = tiny_models.bert_folder(tmp_path / "dense")
+    steps = json.loads((root / "modules.json").read_text())
+    dense = {"idx": 3, "path": "3_Dense", "type": "sentence_transformers.models.Dense"}
+    tiny_models.write_json(root / "modules.json", [*steps, dense])
+    report = look(root)
+    assert (report.support.verdict, report.pooling) == ("no", "mean")
+    assert "Dense" in str(report.support.reasons)

@@ -12,6 +12,7 @@ from pathlib import Path
 from sampan.errors import BadInputError
 from sampan.spec.ports import Progress, Store
 from sampan.weights.digest import sha256_of
+from sampan.weights.facts import conversion_table
 from sampan.weights.files import inside, read_object
 from sampan.weights.tensors import stored_tensors, tensor_files
 
@@ -47,12 +48,21 @@ class StagedFolder:
         return target
 
 
+def _require_class(config: dict[str, object], path: Path) -> None:
+    """Raise BadInputError where the converter would end at once, for it costs a gigabyte to ask it."""
+    names = config.get("architectures")
+    classes = [str(name) for name in names[:8]] if isinstance(names, list) else []
+    if not any(name in conversion_table().classes for name in classes):
+        raise BadInputError("import.class", path=str(path), found=", ".join(classes) or "-")
+
+
 def staged(root: Path) -> StagedFolder:
     """Look through the folder. Raises BadInputError: no config, pickles only, damaged tensors, its own code."""
     path = root / "config.json"
     if not path.is_file():
         raise BadInputError("weights.no_config", path=str(root))
     config = read_object(path)
+    _require_class(config, path)
     for name in ("config.json", "tokenizer_config.json"):
         if (root / name).is_file() and read_object(root / name).get("auto_map"):
             raise BadInputError("import.own_code", path=str(root / name))

@@ -31,7 +31,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 def report(root: Path, name: str) -> ModelReport:
     """Describe the folder; digests are filled in by the caller. Raises BadInputError."""
     refuse_links_out(root)
-    modules = modules_of(root)
+    modules = modules_of(root, every=True)
     model = inside(root, modules["Transformer"]) if modules.get("Transformer") else root
     config = _config(model)
     elements = stored_elements(model)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sampan.errors import BadInputError
-from sampan.weights.files import refuse_lfs_pointer
+from sampan.weights.files import read_object, refuse_lfs_pointer
 from sampan.weights.inspect.parts import SHARD, refuse_raw_parts
 from sampan.weights.inspect.stored import PICKLES, elements_of
 from sampan.weights.sniff import require_gguf
@@ -105,4 +105,8 @@ def _nothing(folder: Path, entries: list[Path]) -> Found:
     if any(entry.suffix == ".gguf" for entry in entries):  # shards without their first
         shard = next(entry for entry in entries if entry.suffix == ".gguf")
         return Found("gguf", shard)
+    adapter = folder / "adapter_config.json"
+    if adapter.is_file():
+        base = str(read_object(adapter).get("base_model_name_or_path") or "?")
+        raise BadInputError("weights.adapter", path=str(folder), base=base[:200])
     raise BadInputError("weights.no_config", path=str(folder))

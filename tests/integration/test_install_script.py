@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,20 @@ def home() -> Iterator[Home]:
     shutil.rmtree(folder)
 
 
+def keepers(home: Home) -> list[int]:
+    """Processes that keep this service alive."""
+    words = str(home.prefix / "service.sh").encode() + b"\0keep"
+    found = (path for path in Path("/proc").glob("[0-9]*/cmdline"))
+    return [int(path.parent.name) for path in found if words in _read(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
     """Wait until it is so."""
     deadline = time.monotonic() + seconds
@@ -107,10 +122,13 @@ def test_the_whole_life_without_systemd(home: Home, tmp_path: Path) -> None:
 
     home.check("stop")
     assert home.run("status").returncode == 11
-    home.check("start")
+    with ThreadPoolExecutor(4) as many:  # as commands that come quickly after one that was killed
+        assert all(code == 0 for code in many.map(lambda _: home.run("start").returncode, range(4)))
     wait_for(home.answers)
+    wait_for(lambda: len(keepers(home)) == 1)
     assert "releases" in home.check("uninstall")
     assert list(home.prefix.parent.iterdir()) == []
+    assert keepers(home) == []
 
 
 def test_a_real_command_is_killed_at_random_moments(home: Home, tmp_path: Path) -> None:
@@ -139,4 +157,5 @@ def test_a_real_command_is_killed_at_random_moments(home: Home, tmp_path: Path) 
         assert status["pending"] is None
         release = int(str(status["release"]))
         assert (home.prefix / "current").readlink() == Path(f"releases/{release}")
+        assert len(keepers(home)) == 1
     assert cut_off, "at least one was cut off in the middle"

@@ -11,7 +11,8 @@ run=$folder/run
 log=$run/service.log
 umask 077
 
-serve() { # becomes the service
+become() { # becomes the service, and says under which number before
+    echo $$ >"$run/service.pid"
     cd "$folder/current" || exit 1
     SAMPAN_LANG=@LANGUAGE@ PYTHONDONTWRITEBYTECODE=1 NO_PROXY='*' no_proxy='*'
     HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1
@@ -29,16 +30,25 @@ pid_of() { # pid_of FILE WORD: the process that the file names, if it still is t
 keeper() { pid_of keeper.pid "service.sh keep"; }
 service() { pid_of service.pid " serve "; }
 
+claim() { # be the only keeper: two may be started at once where a command was killed and the next one came quickly
+    while ! (set -C && echo $$ >"$run/keeper.pid") 2>/dev/null; do
+        [ -d "$run" ] || return 1 # taken away meanwhile
+        keeper >/dev/null && return 1
+        sleep 1 # the other may be about to write its number
+        keeper >/dev/null && return 1
+        rm -f "$run/keeper.pid" # of one that was killed
+    done
+}
+
 keep() { # start the service again whenever it ends
+    claim || exit 0
     trap 'ended=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' TERM INT HUP
     ended='' child=''
-    echo $$ >"$run/keeper.pid"
     echo 0 >"$run/restarts"
     while [ -z "$ended" ]; do
         if [ "$(wc -c <"$log" 2>/dev/null || echo 0)" -gt 10000000 ]; then mv -f "$log" "$log.1"; fi
-        (serve) >>"$log" 2>&1 </dev/null &
+        sh "$folder/service.sh" become >>"$log" 2>&1 </dev/null &
         child=$!
-        echo "$child" >"$run/service.pid"
         wait "$child" # ends early when a signal comes
         while kill -0 "$child" 2>/dev/null; do wait "$child"; done
         [ -n "$ended" ] && break
@@ -110,6 +120,7 @@ case $verb in
     show) show ;;
     logs) logs "$@" ;;
     keep) keep ;;
+    become) become ;;
     enable | disable | daemon-reload | reset-failed) ;; # systemd's words that have no meaning here
     *)
         echo "usage: sh service.sh start | stop | restart | show | logs" >&2

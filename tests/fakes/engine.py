@@ -42,6 +42,7 @@ class FakeLlamaServer:
         self, *, embeddings: bool, ubatch: int = 512, context: int = 512, alias: str = "fake", reranking: bool = False
     ) -> None:
         self.reranking = reranking
+        self.takes_tools = os.environ.get("FAKE_TOOLS", "yes") == "yes"
         self.embeddings = embeddings
         self.ubatch = ubatch
         self.context = context
@@ -55,6 +56,7 @@ class FakeLlamaServer:
         """The routes of llama-server that the gateway uses."""
         app = web.Application()
         app.router.add_get("/health", self.health)
+        app.router.add_get("/props", self.props)
         app.router.add_post("/v1/embeddings", self.embed)
         app.router.add_post("/tokenize", self.tokenize)
         app.router.add_post("/v1/rerank", self.rerank)
@@ -66,6 +68,10 @@ class FakeLlamaServer:
         if time.monotonic() < self.ready_at:
             return _refuse(503, "Loading model", "unavailable_error")
         return web.json_response({"status": "ok"})
+
+    async def props(self, _request: web.Request) -> web.Response:
+        """What of its properties the gateway looks at."""
+        return web.json_response({"chat_template_caps": {"supports_tools": self.takes_tools}})
 
     async def embed(self, request: web.Request) -> web.Response:
         if not self.embeddings:

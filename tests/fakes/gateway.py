@@ -64,6 +64,9 @@ class RunningEngine:
     async def tokenize(self, text: str, *, special: bool = True) -> tuple[int, ...]:
         return await self._api.tokenize(text, special=special)
 
+    async def takes_tools(self) -> bool:
+        return await self._api.takes_tools()
+
     async def stop(self) -> None:
         await self._client.close()
 

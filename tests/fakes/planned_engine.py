@@ -49,6 +49,9 @@ class PlannedEngine:
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         return tuple(len(text.split()) + _FRAME for text in texts)
 
+    async def takes_tools(self) -> bool:
+        return True
+
     async def tokenize(self, text: str, *, special: bool = True) -> tuple[int, ...]:
         return (1,) * (len(text.split()) + (_FRAME if special else 0))
 

@@ -107,6 +107,10 @@ class Batching:
         """See Engine."""
         return await self._engine.tokenize(text, special=special)
 
+    async def takes_tools(self) -> bool:
+        """See Engine."""
+        return await self._engine.takes_tools()
+
     async def rerank(self, query: str, documents: Sequence[str], ask: Ask = ANY, /) -> Ranked:
         """See Engine. In parts of one pass each, so that others come between."""
         scores: list[float] = []

@@ -121,6 +121,10 @@ class Engine(Protocol):
         """The model's own token ids; ``special``: with the start and end that ``embed`` adds. Raises EngineFault."""
         ...
 
+    async def takes_tools(self) -> bool:
+        """Whether the model's chat template has a place for tools. Raises EngineFault."""
+        ...
+
     async def stop(self) -> None:
         """End the process and its supervision; may be called at any time and twice."""
         ...

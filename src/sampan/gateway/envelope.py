@@ -31,6 +31,7 @@ _STATUS = {
     "context_length_exceeded": 400,
     "request_refused": 400,
     "wrong_task": 400,
+    "tools_unsupported": 400,
     "missing_key": 401,
     "invalid_key": 401,
     "scope_missing": 403,

@@ -12,7 +12,7 @@ from sampan.gateway.bodies import read_body
 from sampan.gateway.call import Answer, Call
 from sampan.gateway.disconnect import ClientGoneError, unless_client_leaves
 from sampan.gateway.engine import Ask, EngineFault, Generation
-from sampan.gateway.envelope import from_fault
+from sampan.gateway.envelope import ApiError, from_fault
 from sampan.gateway.house import House
 from sampan.gateway.replies import Header, Reply
 from sampan.gateway.requests import Body, check_generation
@@ -42,6 +42,8 @@ class Generations:
         house = self._house
         body = await read_body(call, house.admission)
         data = check_generation(body, house.model, field)
+        if not house.takes_tools and data.get("tools") and data.get("tool_choice") != "none":
+            raise ApiError("tools_unsupported", "tools", model=house.model.id)
         ask = call.settle_ask(house.limits.request_seconds, bulk=False)
         with ExitStack() as inside:
             inside.enter_context(house.admission.admitted(_tokens(data, body)))

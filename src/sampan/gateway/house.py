@@ -22,5 +22,6 @@ class House:
     callers: Callers = field(default_factory=lambda: Callers(None))
     meter: Meter = field(default_factory=Meter)
     ready: bool = True
+    takes_tools: bool = True  # the model's template has a place for them, as far as is known
     draining: bool = False
     retiring: bool = False  # a successor answers: each connection is closed after its next answer

@@ -15,7 +15,7 @@ from sampan import i18n
 from sampan.errors import SampanError, ServiceError
 from sampan.gateway import assembly, handover, listening, notify
 from sampan.gateway.http_server import make_server
-from sampan.gateway.readiness import passes_selftest
+from sampan.gateway.readiness import learn, passes_selftest
 from sampan.gateway.settings import ServeSettings
 
 
@@ -132,6 +132,7 @@ class Life:
         self._say(i18n.text("gateway.loading", **values))
         await house.engine.start()
         await house.engine.wait_ready(settings.start_seconds)
+        await learn(house)
         if not await passes_selftest(house, settings.golden, self._say):
             if self._inherited is not None:
                 raise ServiceError("gateway.handover-selftest")

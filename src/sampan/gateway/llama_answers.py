@@ -77,6 +77,14 @@ def ranked(body: bytes, count: int) -> Ranked:
     return Ranked(tuple(scores[index] for index in range(count)), used)
 
 
+def takes_tools(body: bytes) -> bool:
+    """An answer of ``/props``: what llama-server found by trying the template. Raises EngineBrokenError."""
+    try:
+        return bool(orjson.loads(body)["chat_template_caps"]["supports_tools"])
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise EngineBrokenError(f"no properties in the answer: {error!r}") from error
+
+
 def fault(answer: Answer, settings: EngineSettings) -> EngineFault:
     """What an answer that is not 200 means."""
     error = _error(answer.body)

@@ -63,6 +63,13 @@ class LlamaApi:
             raise llama_answers.fault(answer, self._settings)
         return llama_answers.ranked(answer.body, len(documents))
 
+    async def takes_tools(self) -> bool:
+        """See Engine. llama-server itself drops tools that the template has no place for, without a word."""
+        answer = await self._client.get("/props")
+        if answer.status != _OK:
+            raise llama_answers.fault(answer, self._settings)
+        return llama_answers.takes_tools(answer.body)
+
     async def generate(self, path: str, body: bytes) -> Generation:
         """See Engine."""
         response = await self._client.open(path, body)

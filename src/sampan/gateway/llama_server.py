@@ -110,6 +110,11 @@ class LlamaServer:
         self._require_ready()
         return await self._api.tokenize(text, special=special)
 
+    async def takes_tools(self) -> bool:
+        """See Engine."""
+        self._require_ready()
+        return await self._api.takes_tools()
+
     async def answers(self) -> bool:
         """Whether it answers a probe now."""
         return await self._client.probe("/health") == _OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import orjson
 
@@ -11,10 +12,18 @@ from sampan.gateway import vectors
 from sampan.gateway.comparison import TextResult, judge_chat, judge_embedding
 from sampan.gateway.engine import Ask, Engine, EngineFault, Lane
 from sampan.gateway.house import House
+from sampan.gateway.settings import CHAT
 from sampan.spec.weights import GoldenChat, GoldenSet
 
 _ALONE = 2  # so many texts are asked for alone as well: enough to see that passes do not mix texts up
 _BULK = Ask(Lane.BULK)
+
+
+async def learn(house: House) -> None:
+    """What only the started engine knows of its model. Where it does not say, requests are passed on to it."""
+    if house.model.task == CHAT:
+        with suppress(EngineFault):
+            house.takes_tools = await house.engine.takes_tools()
 
 
 async def passes_selftest(house: House, golden: GoldenSet | None, say: Callable[[str], None]) -> bool:

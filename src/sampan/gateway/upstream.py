@@ -58,6 +58,16 @@ class UnixClient:
         except OSError as error:
             raise EngineUnavailableError(self._state()) from error
 
+    async def get(self, path: str) -> Answer:
+        """The whole answer of a GET. Raises EngineUnavailableError, EngineTimeoutError."""
+        try:
+            async with self._open().get(path) as response:
+                return Answer(response.status, await response.read())
+        except (asyncio.TimeoutError, TimeoutError) as error:
+            raise EngineTimeoutError(self._seconds) from error
+        except _LOST as error:
+            raise EngineUnavailableError(self._state()) from error
+
     async def open(self, path: str, body: bytes) -> aiohttp.ClientResponse:
         """Headers have come, the body is still to be read. Raises EngineUnavailableError, EngineTimeoutError."""
         try:

@@ -87,6 +87,9 @@ class ScriptedEngine:
         self.counted += texts
         return tuple(map(self.tokens, texts))
 
+    async def takes_tools(self) -> bool:
+        return True
+
     async def tokenize(self, text: str, *, special: bool = True) -> tuple[int, ...]:
         words = tuple(1000 + len(word) for word in text.split())
         return (101, *words, 102) if special else words

@@ -108,3 +108,11 @@ def test_vectors_come_in_the_order_asked() -> None:
 def test_what_is_no_answer_is_an_engine_fault(body: bytes, count: int) -> None:
     with pytest.raises(EngineBrokenError):
         llama_answers.embedded(body, count)
+
+
+def test_whether_a_template_takes_tools_is_what_the_engine_found() -> None:
+    assert llama_answers.takes_tools(b'{"chat_template_caps": {"supports_tools": true}}')
+    assert not llama_answers.takes_tools(b'{"chat_template_caps": {"supports_tools": false}}')
+    for body in (b"{}", b"[]", b"<html>", b'{"chat_template_caps": {}}'):
+        with pytest.raises(EngineBrokenError):
+            llama_answers.takes_tools(body)

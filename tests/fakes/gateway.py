@@ -127,6 +127,6 @@ class ThreadedGateway:
 @contextlib.contextmanager
 def gateway(folder: Path, model: ServedModel, limits: Limits = Limits()) -> Iterator[ThreadedGateway]:  # noqa: B008
     """A running gateway for one model."""
-    fake = FakeLlamaServer(embeddings=model.task == "embedding", alias=model.id)
+    fake = FakeLlamaServer(embeddings=model.task == "embedding", alias=model.id, reranking=model.task == "rerank")
     with ThreadedGateway(folder, fake, model, limits).running() as running:
         yield running

@@ -255,7 +255,7 @@ def hands(say: Callable[[str], None], progress: Progress) -> Hands:
 def _selftest_line(bundle: Path, host: str, port: int) -> str:
     """One line for people; ServiceError where an answer is wrong."""
     result = selftest(bundle, f"http://{host}:{port}")
-    answers = (*result.embeddings, *result.chats)
+    answers = (*result.embeddings, *result.chats, *result.pairs)
     if not answers:
         raise BadInputError("target.no-golden", path=str(bundle / "weights" / "golden.json"))
     worst = min(answers, key=lambda each: each.score - each.minimum)

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar
 
-from sampan.spec.weights import GoldenChat, GoldenEmbedding
+from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenPair
 
 
 @dataclass(frozen=True)
 class TextResult:
-    """One golden text or prompt. ``score`` is a cosine for embeddings, equal characters for chats."""
+    """One golden text or prompt. ``score`` is a cosine for embeddings, equal characters for chats.
+
+    For pairs it is 1 less the difference of the scores.
+    """
 
     text: str
     score: float
@@ -36,11 +39,12 @@ class SelfTest:
     embeddings: tuple[TextResult, ...] = ()
     chats: tuple[TextResult, ...] = ()
     basis: str = "golden"
+    pairs: tuple[TextResult, ...] = ()
 
     @property
     def ok(self) -> bool:
         """True where there were texts and each was answered as it must be."""
-        results = self.embeddings + self.chats
+        results = self.embeddings + self.chats + self.pairs
         return bool(results) and all(result.ok for result in results)
 
 
@@ -66,3 +70,9 @@ def judge_chat(golden: GoldenChat, answer: str, minimum: int) -> TextResult:
     equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     needed = min(minimum, len(golden.continuation))
     return TextResult(golden.prompt, float(equal), float(needed), equal >= needed > 0)
+
+
+def judge_pair(golden: GoldenPair, score: float, difference: float) -> TextResult:
+    """The score may be off by ``difference``; one that is not a number is wrong."""
+    close = 1 - abs(score - golden.score)
+    return TextResult(golden.document, close, 1 - difference, close >= 1 - difference)

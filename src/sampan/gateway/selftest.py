@@ -12,9 +12,9 @@ import orjson
 
 from sampan.errors import ServiceError
 from sampan.gateway import vectors
-from sampan.gateway.comparison import SelfTest, TextResult, judge_chat, judge_embedding
+from sampan.gateway.comparison import SelfTest, TextResult, judge_chat, judge_embedding, judge_pair
 from sampan.gateway.engine import EngineBrokenError
-from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet
+from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenPair, GoldenSet
 
 _SECONDS = 600.0  # an emulated CPU needs minutes for what a real one does at once
 _CHAT_TOKENS = 32
@@ -22,6 +22,7 @@ _UNIX = "unix:"
 _TEXTS = ("How do I reset my password?", "怎样重置密码？", "The invoice is attached; please pay within 30 days.")
 _PROMPT = "The capital of France is"
 _SAME_COSINE = 0.999  # kernels for one row and for many round differently
+_SAME_SCORE = 0.01
 Json = dict[str, Any]
 __all__ = ["SelfTest", "TextResult", "consistency", "run_selftest", "selftest"]
 
@@ -43,6 +44,8 @@ def consistency(url: str, task: str) -> SelfTest:
 async def _consistency(url: str, task: str) -> SelfTest:
     async with _asking(url) as asker:
         model = await asker.model()
+        if task == "rerank":
+            return SelfTest(model, url, pairs=await _ranked_twice(asker, model), basis="consistency")
         if task == "chat":
             first, second = [await asker.complete(model, _PROMPT, _CHAT_TOKENS) for _ in range(2)]
             chats = (judge_chat(GoldenChat(_PROMPT, first), second, len(first)),)
@@ -53,6 +56,12 @@ async def _consistency(url: str, task: str) -> SelfTest:
         pairs = zip(golden, alone, strict=True)
         results = tuple(judge_embedding(one, [other], _SAME_COSINE) for one, other in pairs)
         return SelfTest(model, url, embeddings=results, basis="consistency")
+
+
+async def _ranked_twice(asker: _Asker, model: str) -> tuple[TextResult, ...]:
+    first, second = [await asker.rank(model, _TEXTS[0], _TEXTS) for _ in range(2)]
+    known = (GoldenPair(_TEXTS[0], text, score) for text, score in zip(_TEXTS, first, strict=True))
+    return tuple(judge_pair(one, other, _SAME_SCORE) for one, other in zip(known, second, strict=True))
 
 
 @asynccontextmanager
@@ -73,7 +82,18 @@ async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False) -> Se
             url=url,
             embeddings=await _embeddings(asker, model, golden, once) if golden.embeddings else (),
             chats=tuple([await _chat(asker, model, chat, golden.minimum_prefix, once) for chat in golden.chats]),
+            pairs=await _pairs(asker, model, golden),
         )
+
+
+async def _pairs(asker: _Asker, model: str, golden: GoldenSet) -> tuple[TextResult, ...]:
+    """All documents of one query together, as clients ask."""
+    found: list[TextResult] = []
+    for query in dict.fromkeys(pair.query for pair in golden.pairs):
+        pairs = [pair for pair in golden.pairs if pair.query == query]
+        scores = await asker.rank(model, query, [pair.document for pair in pairs])
+        found += [judge_pair(*each, golden.maximum_difference) for each in zip(pairs, scores, strict=True)]
+    return tuple(found)
 
 
 async def _embeddings(asker: _Asker, model: str, golden: GoldenSet, once: bool) -> tuple[TextResult, ...]:
@@ -125,6 +145,16 @@ class _Asker:
         if len(found) != len(texts):
             raise self.wrong_answer("/v1/embeddings", f"{len(found)} vectors for {len(texts)} texts")
         return [list(vector) for vector in found]
+
+    async def rank(self, model: str, query: str, documents: Sequence[str]) -> list[float]:
+        """The model's own score of each document, in their order."""
+        body = {"model": model, "query": query, "documents": list(documents), "raw_scores": True}
+        data = await self.ask("/v1/rerank", body)
+        try:
+            scores = {int(item["index"]): float(item["relevance_score"]) for item in data["results"]}
+            return [scores[number] for number in range(len(documents))]
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.wrong_answer("/v1/rerank", repr(error)) from error
 
     async def ask(self, path: str, body: Mapping[str, object] | None) -> Json:
         """The JSON answer of the service. Raises ServiceError."""

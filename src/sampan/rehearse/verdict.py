@@ -131,8 +131,8 @@ def _models(step: Step, plan: Plan) -> _Judged:
 def _golden(step: Step, log: Sequence[str], way: Way) -> Iterable[_Judged]:
     """One check per golden text. The service's own judgement is not taken over: numbers are compared again."""
     data = _json(step.output)
-    embeddings, chats = _results(data, "embeddings"), _results(data, "chats")
-    if not embeddings and not chats:
+    embeddings, chats, pairs = (_results(data, name) for name in ("embeddings", "chats", "pairs"))
+    if not (embeddings or chats or pairs):
         yield _ended(step, log, way)
         if step.ok:
             yield _Judged(Check("golden", False, "nothing was compared"), Failure("golden-none"))
@@ -142,6 +142,8 @@ def _golden(step: Step, log: Sequence[str], way: Way) -> Iterable[_Judged]:
         yield _compared(f"{basis}-{number}", result, "cosine {:.4f}, needed {:g}")
     for number, result in enumerate(chats, start=1):
         yield _compared(f"{basis}-chat-{number}", result, "{:.0f} characters equal, needed {:.0f}")
+    for number, result in enumerate(pairs, start=1):
+        yield _compared(f"{basis}-pair-{number}", result, "score's closeness {:.4f}, needed {:g}")
     if not step.ok:
         yield _ended(step, log, way)
 

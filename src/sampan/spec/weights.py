@@ -79,11 +79,21 @@ class GoldenChat:
 
 
 @dataclass(frozen=True)
+class GoldenPair:
+    """A query, a document and the unquantized reranker's score of the two, as it is: a logit."""
+
+    query: str
+    document: str
+    score: float
+
+
+@dataclass(frozen=True)
 class GoldenSet:
     """What the service must answer, made on the workshop without the engine under test.
 
     ``minimum_cosine`` holds for each embedding; ``minimum_prefix`` is the number of characters of a chat
-    continuation that must be equal (quantized arithmetic may part from the reference later).
+    continuation that must be equal (quantized arithmetic may part from the reference later). ``maximum_difference``
+    is by how much a pair's score may be off.
     """
 
     SCHEMA: ClassVar[str] = "sampan/golden/1"
@@ -94,3 +104,5 @@ class GoldenSet:
     minimum_prefix: int = 8
     embeddings: tuple[GoldenEmbedding, ...] = ()
     chats: tuple[GoldenChat, ...] = ()
+    pairs: tuple[GoldenPair, ...] = ()
+    maximum_difference: float = 0.1

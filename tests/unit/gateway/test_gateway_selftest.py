@@ -8,10 +8,11 @@ from tests.fakes.engine import DIMENSIONS, FakeLlamaServer, vector_of
 from tests.fakes.gateway import CHAT_MODEL, EMBEDDING_MODEL, fake_engine, gateway
 
 from sampan.errors import ExitCode, ServiceError
-from sampan.gateway.comparison import SelfTest, cosine, judge_chat, judge_embedding
+from sampan.gateway.comparison import SelfTest, cosine, judge_chat, judge_embedding, judge_pair
 from sampan.gateway.selftest import consistency, run_selftest, selftest
+from sampan.gateway.settings import ServedModel
 from sampan.spec import codec
-from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet
+from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenPair, GoldenSet
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,23 @@ def test_without_a_reference_the_service_is_compared_with_itself(short_folder: P
         result = consistency(running.url, "chat")
         assert result.ok
         assert result.chats[0].score > 0
+
+
+def test_a_reranker_is_held_to_the_models_own_scores(short_folder: Path) -> None:
+    with gateway(short_folder, ServedModel("fake-rerank", "rerank", None, 1700000000)) as running:
+        right = (GoldenPair("a b c", "c d a", 2.0), GoldenPair("x", "y", 0.05), GoldenPair("a b c", "b", 1.0))
+        result = selftest(running.url, GoldenSet("m", "r", pairs=right))
+        assert [(entry.text, entry.ok) for entry in result.pairs] == [("c d a", True), ("b", True), ("y", True)]
+        assert result.ok
+        wrong = GoldenSet("m", "r", pairs=(GoldenPair("a b c", "c d a", 2.2), right[1]))
+        assert [entry.ok for entry in selftest(running.url, wrong).pairs] == [False, True]
+        again = consistency(running.url, "rerank")
+        assert (again.basis, len(again.pairs), again.ok) == ("consistency", 3, True)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_no_number_is_wrong(score: float) -> None:
+    assert not judge_pair(GoldenPair("q", "d", 1.0), score, 0.1).ok
 
 
 def test_a_chat_that_says_nothing_is_not_consistent() -> None:

@@ -14,7 +14,7 @@ from tests.fakes import tiny_models
 from sampan.edge.progress import SilentProgress
 from sampan.errors import BadInputError, BuildError
 from sampan.spec.ports import Completed
-from sampan.spec.weights import WeightsInfo
+from sampan.spec.weights import GoldenPair, WeightsInfo
 from sampan.weights.converter.outside import origin_of
 from sampan.weights.converter.run import Converter, golden_set
 from sampan.weights.converter.staging import staged
@@ -168,9 +168,30 @@ def test_only_clear_choices_of_a_chat_are_kept() -> None:
         golden_set(_info("llama"), [vague])
 
 
-def test_rerankers_have_no_reference_and_a_dead_one_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architectures": ["Qwen3ForCausalLM"]},  # its score is made of two tokens' logits
+        {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "a", "1": "b"}},
+    ],
+)
+def test_a_reranker_without_one_score_of_its_own_has_no_reference(tmp_path: Path, config: dict[str, object]) -> None:
+    tiny_models.write_json(tmp_path / "config.json", config)
     with pytest.raises(NoReferenceError):
         _converter(Python()).golden(tmp_path, _info("xlm-roberta-reranker"), tmp_path, SilentProgress())
+
+
+def test_a_classifiers_scores_become_pairs(tmp_path: Path) -> None:
+    config = {"architectures": ["XLMRobertaForSequenceClassification"], "id2label": {"0": "LABEL_0"}}
+    tiny_models.write_json(tmp_path / "config.json", config)
+    pairs = [{"query": "q", "document": "d", "score": -1.5}]
+    python = Python(lambda argv: Path(argv[3]).write_text(json.dumps(pairs), "utf-8"))
+    golden = _converter(python).golden(tmp_path, _info("xlm-roberta-reranker"), tmp_path, SilentProgress())
+    assert golden.pairs == (GoldenPair("q", "d", -1.5),)
+    assert not golden.embeddings
+
+
+def test_a_reference_that_died_is_said(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
         _converter(Python(output="MemoryError\n", code=1)).golden(
             tmp_path, _info("llama"), tmp_path, SilentProgress()

@@ -2,7 +2,7 @@
 
     python answers.py REQUEST.json ANSWERS.json
 
-Request: folder, task (embedding or chat), pooling, texts, passage, limit (tokens), prompts, steps.
+Request: folder, task (embedding, chat or rerank), pooling, texts, passage, limit (tokens), prompts, steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 
 def cut(tokenizer: Any, passage: str, limit: int) -> str:
@@ -65,13 +65,28 @@ def chats(request: dict[str, Any], tokenizer: Any) -> list[dict[str, Any]]:
     return found
 
 
+def ranks(request: dict[str, Any], tokenizer: Any) -> list[dict[str, Any]]:
+    """Each text's score beside the first one as the query."""
+    folder = request["folder"]
+    model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+    model.eval()
+    query = request["texts"][0]
+    found = []
+    for text in request["texts"]:
+        asked = tokenizer(query, text, return_tensors="pt")
+        if asked["input_ids"].shape[1] <= request["limit"]:
+            score = round(float(model(**asked).logits[0, 0]), 6)
+            found.append({"query": query, "document": text, "score": score})
+    return found
+
+
 def main() -> None:
     """Read the request, write the answers."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(request["folder"], local_files_only=True)
     with torch.inference_mode():
-        made = embeddings(request, tokenizer) if request["task"] == "embedding" else chats(request, tokenizer)
+        made = {"embedding": embeddings, "chat": chats, "rerank": ranks}[request["task"]](request, tokenizer)
     Path(sys.argv[2]).write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
 
 

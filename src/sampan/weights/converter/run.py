@@ -11,8 +11,9 @@ from typing import Any
 from sampan.errors import BadInputError, BuildError
 from sampan.i18n import text
 from sampan.spec.ports import Progress, Runner
-from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenSet, WeightsInfo
+from sampan.spec.weights import GoldenChat, GoldenEmbedding, GoldenPair, GoldenSet, WeightsInfo
 from sampan.weights.facts import golden_texts
+from sampan.weights.files import read_object
 from sampan.weights.gate.facts import tolerance
 from sampan.weights.gguf_checks import architecture_of
 from sampan.weights.gguf_header import read_header
@@ -69,7 +70,7 @@ class Converter:
 
     def golden(self, folder: Path, info: WeightsInfo, work: Path, progress: Progress) -> GoldenSet:
         """What the unquantized model answers. Raises NoReferenceError, BuildError ``import.answers``."""
-        if info.task not in ("embedding", "chat"):
+        if info.task == "rerank" and not _is_classifier(folder):
             raise NoReferenceError("weights.golden.rank")
         if info.parameters > _MOST_PARAMETERS:
             raise NoReferenceError("weights.golden.size")
@@ -83,6 +84,14 @@ class Converter:
         return golden_set(info, json.loads(answered.read_text(encoding="utf-8")))
 
 
+def _is_classifier(folder: Path) -> bool:
+    """One label and a head of its own: others (Qwen3-Reranker) make their score of two tokens' logits."""
+    config = read_object(folder / "config.json")
+    names, labels = config.get("architectures"), config.get("id2label")
+    one = not isinstance(labels, dict) or len(labels) == 1
+    return one and isinstance(names, list) and any(str(name).endswith("ForSequenceClassification") for name in names)
+
+
 def golden_set(info: WeightsInfo, answers: list[dict[str, Any]]) -> GoldenSet:
     """The set from what the script answered. Raises NoReferenceError where no choice of a chat is clear."""
     reference = "transformers, float32, from the unquantized folder"
@@ -90,6 +99,8 @@ def golden_set(info: WeightsInfo, answers: list[dict[str, Any]]) -> GoldenSet:
         vectors = tuple(GoldenEmbedding(one["text"], tuple(one["vector"])) for one in answers)
         least = tolerance().of(info.quantization)
         return GoldenSet(info.name, reference, minimum_cosine=least, embeddings=vectors)
+    if info.task == "rerank":
+        return GoldenSet(info.name, reference, pairs=tuple(GoldenPair(**one) for one in answers))
     asked = [_clear(one) for one in answers]
     kept = [(chat, clear) for chat, clear in asked if clear >= SHORTEST_PREFIX]
     if not kept:

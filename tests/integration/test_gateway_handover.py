@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -111,7 +112,7 @@ async def test_release_after_release_with_new_connections_all_the_time(systemd: 
 
         clients = [asyncio.ensure_future(client(number)) for number in range(4)]
         pids = [service.process.pid]
-        for turn in range(3):
+        for turn in range(2):
             next_release(service, model=f"release-{turn}")
             os.kill(pids[-1], signal.SIGUSR2)
             last = pids[-1]
@@ -121,7 +122,30 @@ async def test_release_after_release_with_new_connections_all_the_time(systemd: 
         going = False
         await asyncio.gather(*clients)
         assert set(found) == {200}
-        assert await asyncio.to_thread(model, service) == "release-2"
+        assert await asyncio.to_thread(model, service) == "release-1"
+        systemd.stop_service()
+
+
+def post(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
+    """Status, and what is said of the connection. Never opens another one."""
+    connection.auto_open = 0
+    connection.request("POST", "/v1/embeddings", b'{"input": "a"}')
+    response = connection.getresponse()
+    response.read()
+    return response.status, response.getheader("connection")
+
+
+async def test_a_kept_connection_that_waited_gets_one_more_answer_and_is_told_to_go(systemd: Systemd) -> None:
+    with served(environ=systemd.environ) as service:
+        kept = [http.client.HTTPConnection("127.0.0.1", service.port, timeout=10) for _ in range(5)]
+        for each in kept:
+            each.connect()
+        assert [post(each) for each in kept] == [(200, None)] * 5
+        service.process.send_signal(signal.SIGUSR2)
+        await until(lambda: systemd.main_pid() is not None, 30)
+        await asyncio.sleep(0.5)
+        assert [post(each) for each in kept] == [(200, "close")] * 5
+        assert await asyncio.to_thread(service.process.wait, 10) == 0
         systemd.stop_service()
 
 

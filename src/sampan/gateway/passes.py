@@ -6,30 +6,24 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from sampan.gateway import vectors
 from sampan.gateway.computing import compute
 from sampan.gateway.engine import (
-    BadVectorError,
     DeadlineError,
-    Embedded,
     Engine,
-    EngineBrokenError,
     EngineFault,
-    EngineRefusedError,
     EngineState,
     EngineUnavailableError,
-    InputTooLongError,
     TextOrTokens,
 )
+from sampan.gateway.gathering import Gathering
 from sampan.gateway.lanes import Item, Job, Lanes
 from sampan.gateway.meter import Meter
+from sampan.gateway.outcomes import Outcomes
 from sampan.gateway.pace import Pacer
 from sampan.gateway.settings import Limits, ServedModel
 from sampan.gateway.vector_cache import VectorCache
 
-GATHER_SECONDS = 0.002  # who was just answered together mostly asks again together
 POLL_SECONDS = 0.02  # while the engine is being started again
-_OF_ONE_TEXT = (EngineBrokenError, EngineRefusedError, InputTooLongError, BadVectorError)
 _COMES_BACK = frozenset({EngineState.RESTARTING, EngineState.READY, EngineState.LOADING, EngineState.STARTING})
 
 
@@ -51,7 +45,6 @@ class Passes:
         measured: Callable[[int, float], None],
     ) -> None:
         self._engine = engine
-        self._model = model
         self._limits = limits
         self._meter = meter
         self._slots = slots
@@ -61,10 +54,8 @@ class Passes:
         self._began = 0.0
         self._task: asyncio.Task[None] | None = None
         self._inside: list[Item] = []  # of a pass that is a task of its own
-        self._alone: list[Item] = []  # of a pass that failed: each is tried by itself
         self._waker: asyncio.TimerHandle | None = None
-        self._expected = 0  # requests that the last pass answered: so many may come again at once
-        self._gather_until = 0.0
+        self._gathering = Gathering()
         self._stumbled = False  # nobody listened, though the engine is not yet known to be gone
         self.running = False
         self.quiet = False
@@ -72,6 +63,7 @@ class Passes:
         self.known: dict[TextOrTokens, Item] = {}
         self.lanes = Lanes(limits.ageing_seconds)
         self.cache = VectorCache(limits.cache_bytes)
+        self._outcomes = Outcomes(model, meter, self.cache, self.known, self._fail)
 
     @property
     def seconds(self) -> float:
@@ -92,7 +84,7 @@ class Passes:
 
     def goes_at_once(self, items: Sequence[Item]) -> bool:
         """True where nothing runs or waits, and all of it is one pass."""
-        if self.running or self.lanes.texts or self._gathers():
+        if self.running or self.lanes.texts or self._gathering.is_on(self._now()):
             return False
         if self.quiet or self._engine.status.state is not EngineState.READY:
             return False
@@ -110,33 +102,27 @@ class Passes:
 
     def next(self) -> None:
         """Start the next pass, where there is one and the engine is free."""
-        if self.running or self.quiet or not (self.lanes.texts or self._alone):
+        if self.running or self.quiet or not (self.lanes.texts or self._outcomes.alone):
             return
         if self._stumbled or self._engine.status.state is not EngineState.READY:
             self._stumbled = False
             self._wait_for_engine()
             return
         self._drop_late()
-        if self._gathers() and not self._alone and self.lanes.texts < min(self._slots, self._expected):
-            self._wake_at(self._gather_until)
+        now, alone = self._now(), self._outcomes.alone
+        if not alone and self._gathering.lacks(self.lanes.texts, self._slots, now):
+            self._wake_at(self._gathering.until)
             return
-        now = self._now()
-        items = self._alone[:1] or self.lanes.take(now, self._slots, self._pass_tokens, self._pacer.bulk_texts(now))
-        del self._alone[:1]
+        items = alone[:1] or self.lanes.take(now, self._slots, self._pass_tokens, self._pacer.bulk_texts(now))
+        del alone[:1]
         items = [item for item in items if item.waiting]
         if items:
             self.running, self._began = True, now
             self._inside = items
             self._task = asyncio.ensure_future(self._pass(items))
             self._task.add_done_callback(self._after_pass)
-        elif self.lanes.texts or self._alone:
+        elif self.lanes.texts or self._outcomes.alone:
             self.next()
-
-    def _gathers(self) -> bool:
-        """True just after a pass for several requests. Without this, the first to ask again would go alone, and the
-        engine would alternate between passes of one text and of all the others.
-        """
-        return self._expected > 1 and self._now() < self._gather_until
 
     def _wake_at(self, when: float) -> None:
         if self._waker is None:
@@ -156,12 +142,12 @@ class Passes:
             if hopeless or job.entered < limit:
                 self._fail(job, EngineUnavailableError(state))
         self._drop_late()
-        if self.lanes.texts or self._alone:
+        if self.lanes.texts or self._outcomes.alone:
             self._wake_at(self._now() + POLL_SECONDS)
 
     def _wake(self) -> None:
         self._waker = None
-        self._gather_until = 0.0
+        self._gathering.end()
         self.next()
 
     def _fail(self, job: Job, error: EngineFault) -> None:
@@ -187,18 +173,19 @@ class Passes:
             raise
         except EngineUnavailableError as fault:
             if fault.reached:
-                self._fail_all(items, fault)
+                self._outcomes.fail_all(items, fault)
             else:
                 self._stumbled = True
                 self.lanes.put_back(items)
         except EngineFault as fault:
-            self._blame(items, fault)
+            self._outcomes.blame(items, fault)
         else:
             seconds = self._now() - began
             self._pacer.measured(items, seconds, self._now())
             self._meter.engine_seconds.observe(seconds)
             self._measured(found.tokens, seconds)
-            self._hand_out(items, found, counts)
+            answered = self._outcomes.hand_out(items, found, counts)
+            self._gathering.begin(answered, self._now())
 
     def _after_pass(self, _task: object = None) -> None:
         """However it ended, and even where it was cancelled before it began."""
@@ -218,38 +205,6 @@ class Passes:
                 meter.queue_seconds.observe(now - item.waiting[0][0].entered)
         meter.pass_texts.observe(len(items))
         meter.pass_fill.observe(sum(item.tokens for item in items) / self._pass_tokens)
-
-    def _hand_out(self, items: Sequence[Item], found: Embedded, counts: Sequence[int]) -> None:
-        answered = 0
-        for item, vector, tokens in zip(items, found.vectors, counts, strict=True):
-            try:
-                vectors.check(vector, dimensions=self._model.dimensions, normalized=self._model.normalized)
-            except BadVectorError as fault:
-                self._blame([item], fault, alone=len(items) == 1)
-                continue
-            self.known.pop(item.text, None)
-            if self.cache.limit:
-                self.cache.put(item.text, vector, tokens)
-            for job, place in item.waiting:
-                job.give(place, vector, tokens)
-                answered += not job.left
-        self._expected, self._gather_until = answered, self._now() + GATHER_SECONDS
-
-    def _blame(self, items: list[Item], fault: EngineFault, *, alone: bool | None = None) -> None:
-        """Which of several texts failed is not known: each is tried alone. One alone fails."""
-        alone = len(items) == 1 if alone is None else alone
-        if alone or not isinstance(fault, _OF_ONE_TEXT):
-            self._fail_all(items, fault)
-            return
-        self._meter.retried_alone += len(items)
-        self._alone += items
-
-    def _fail_all(self, items: Sequence[Item], fault: EngineFault) -> None:
-        for item in items:
-            for job, place in list(item.waiting):
-                if isinstance(fault, (BadVectorError, InputTooLongError)):
-                    fault.index = place
-                self._fail(job, fault)
 
     def _now(self) -> float:
         return time.monotonic()  # the loop's clock, but uvloop's has whole milliseconds only

@@ -22,8 +22,8 @@ from sampan.gateway.engine import (
     EngineUnavailableError,
     Lane,
 )
+from sampan.gateway.gathering import GATHER_SECONDS
 from sampan.gateway.meter import Meter
-from sampan.gateway.passes import GATHER_SECONDS
 from sampan.gateway.settings import Limits, ServedModel
 
 MODEL = ServedModel("m", "embedding", 8)

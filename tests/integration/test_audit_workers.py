@@ -46,7 +46,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def _soon(condition: Callable[[], bool], seconds: float = 5) -> bool:
+def _soon(condition: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

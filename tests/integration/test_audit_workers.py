@@ -83,7 +83,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         assert len(workers) == 2
         process.kill()
         process.wait()
-        ended = _soon(lambda: not any(map(_lives, workers)), 2)
+        ended = _soon(lambda: not any(map(_lives, workers)), 20)
         for worker in filter(_lives, workers):  # a failure must not leave them behind
             os.kill(worker, signal.SIGKILL)
         assert ended
@@ -94,7 +94,7 @@ def test_an_interruption_of_the_whole_group_is_one_line(tmp_path: Path, number: 
     with _reading(tmp_path, slow=False) as process:
         workers = _children(process.pid)
         os.killpg(process.pid, number)
-        said = process.communicate(timeout=20)[1]
+        said = process.communicate(timeout=60)[1]
         assert process.returncode == 130
         assert len(said.splitlines()) == 1, said
         assert not any(map(_lives, workers))
@@ -104,4 +104,4 @@ def test_a_worker_can_be_ended_by_itself(tmp_path: Path) -> None:
     with _reading(tmp_path, slow=True) as process:
         worker = _children(process.pid)[0]
         os.kill(worker, signal.SIGTERM)
-        assert _soon(lambda: not _lives(worker), 2)
+        assert _soon(lambda: not _lives(worker), 20)

@@ -29,6 +29,8 @@ CONFIG = """
 Port {port}
 ListenAddress 127.0.0.1
 HostKey {folder}/host
+HostKey {folder}/host-ecdsa
+HostKey {folder}/host-rsa
 PidFile none
 AuthorizedKeysFile {folder}/authorized
 StrictModes no
@@ -63,8 +65,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     if os.getuid() == 0 and not Path("/run/sshd").is_dir():
         pytest.skip("sshd needs its folder /run/sshd when it is started by root")
     folder, port = tmp_path_factory.mktemp("sshd"), free_port()
-    for name in ("host", "identity", "stranger"):
-        asyncssh.generate_private_key("ssh-ed25519").write_private_key(folder / name)
+    kinds = {"host-ecdsa": "ecdsa-sha2-nistp256", "host-rsa": "ssh-rsa"}
+    for name in ("host", *kinds, "identity", "stranger"):
+        asyncssh.generate_private_key(kinds.get(name, "ssh-ed25519")).write_private_key(folder / name)
         (folder / name).chmod(0o600)
     host, identity = asyncssh.read_private_key(folder / "host"), asyncssh.read_private_key(folder / "identity")
     (folder / "authorized").write_bytes(identity.export_public_key())
@@ -173,6 +176,24 @@ def test_an_unknown_host_key_is_refused_and_named(server: Server, tmp_path: Path
     assert wrong.key == "ssh.host-key-unknown"
     accepted = replace(unknown, accept=server.fingerprint)
     assert ssh.run_script(server.address, "echo hello", accepted) == "hello\n"
+
+
+@pytest.mark.parametrize("kind", ["host", "host-ecdsa", "host-rsa"])
+def test_the_fingerprint_of_any_of_its_host_keys_is_accepted(server: Server, tmp_path: Path, kind: str) -> None:
+    key = asyncssh.read_private_key(server.known_hosts.parent / kind)
+    for known in (tmp_path / "none", server.known_hosts):
+        given = replace(settings(server), known_hosts=(known,), accept=key.get_fingerprint())
+        assert ssh.run_script(server.address, "echo hello", given) == "hello\n"
+
+
+def test_a_known_host_key_of_any_family_is_asked_for(server: Server, tmp_path: Path) -> None:
+    for kind in ("host-ecdsa", "host-rsa"):
+        key = asyncssh.read_private_key(server.known_hosts.parent / kind)
+        known = tmp_path / kind
+        known.write_bytes(f"[127.0.0.1]:{server.address.port} ".encode() + key.export_public_key())
+        assert (
+            ssh.run_script(server.address, "echo hello", replace(settings(server), known_hosts=(known,))) == "hello\n"
+        )
 
 
 def test_another_host_key_than_the_known_one(server: Server, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from sampan.edge import ssh_host_keys
 from sampan.edge.ssh_address import SCHEME, Address, SshSettings, parse
 from sampan.edge.ssh_errors import explained
-from sampan.errors import MissingToolError, NetworkError
+from sampan.errors import MissingToolError, NetworkError, VerificationError
 
 __all__ = ["SCHEME", "Address", "SshSettings", "connected", "parse", "run_script"]
 
@@ -81,20 +82,45 @@ async def _connected(
 async def _connect(
     address: Address, settings: SshSettings, tunnel: SSHClientConnection | None
 ) -> SSHClientConnection:
+    """Asks for one family of host keys after the other; of several refusals the first is raised."""
+    refused: VerificationError | None = None
+    shown: list[str] = []
+    for algorithms in ssh_host_keys.orders(address, settings, _known_hosts(settings), shown):
+        try:
+            return await _attempt(address, settings, tunnel, algorithms, shown)
+        except VerificationError as error:
+            refused = refused or error
+        except NetworkError:
+            if refused is None:
+                raise
+            # the server has no host key of that family
+    assert refused is not None  # noqa: S101  (there is a first order, and it ended in one of these ways)
+    raise refused
+
+
+async def _attempt(
+    address: Address,
+    settings: SshSettings,
+    tunnel: SSHClientConnection | None,
+    algorithms: list[str],
+    shown: list[str],
+) -> SSHClientConnection:
     import asyncssh  # noqa: PLC0415
 
     offered: list[str] = []
+    files = _known_hosts(settings)
 
     class Client(asyncssh.SSHClient):
         """Asked about a host key that known_hosts does not have."""
 
         def validate_host_public_key(self, _host: str, _addr: str, _port: int, key: SSHKey) -> bool:
             offered.append(key.get_fingerprint())
+            shown.append(key.get_algorithm())
             return settings.accept == offered[-1]
 
     user = {"username": address.user} if address.user else {}
     keys = {"client_keys": [str(path) for path in settings.identities]} if settings.identities else {}
-    files = _known_hosts(settings)
+    wanted = {"server_host_key_algs": algorithms} if algorithms else {}
     methods = "publickey,keyboard-interactive,password" if settings.password else "publickey"
     try:
         return await asyncio.wait_for(
@@ -109,6 +135,7 @@ async def _connect(
                 keepalive_interval=settings.keepalive_seconds,
                 **user,
                 **keys,
+                **wanted,
             ),
             settings.connect_seconds,
         )

@@ -51,7 +51,7 @@ def tree() -> Path | None:
 
 def _debootstrap(suite: str, final: Path) -> bool:
     fresh = final.with_name(f"{final.name}.new")
-    for mirror in _mirrors():
+    for mirror in mirrors():
         shutil.rmtree(fresh, ignore_errors=True)
         command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(fresh), mirror]
         if subprocess.run(command, capture_output=True, check=False).returncode == 0:
@@ -62,7 +62,7 @@ def _debootstrap(suite: str, final: Path) -> bool:
     return False
 
 
-def _mirrors() -> list[str]:
+def mirrors() -> list[str]:
     """Debian archives in this machine's apt settings, without the security archive."""
     wanted = "$(REPO_URI) $(ORIGIN) $(LABEL)"
     command = ["apt-get", "indextargets", "--format", wanted, "Created-By: Packages"]

@@ -89,6 +89,7 @@ def ready(say: Callable[[str], None]) -> DebianRoot:
         if not final.is_dir():
             say(f"making a Debian root ({SUITE}, arm64) by debootstrap; this is done once and takes minutes")
             fresh = final.with_name(f"{final.name}.new")
+            _unmount(fresh / "root")  # where an earlier run was killed
             shutil.rmtree(fresh, ignore_errors=True)
             _make(fresh / "root", fresh / "key")
             fresh.rename(final)
@@ -105,9 +106,14 @@ def _make(tree: Path, key: Path) -> None:
     try:
         run("chroot", str(tree), "/debootstrap/debootstrap", "--second-stage")
     finally:
-        for place in ("proc", "sys"):
-            subprocess.run(["umount", "-q", str(tree / place)], check=False)
+        _unmount(tree)
     _settle(tree, key.with_name("key.pub").read_text())
+
+
+def _unmount(tree: Path) -> None:
+    """What debootstrap mounts, so that it can run the packages' scripts."""
+    for place in ("proc", "sys"):
+        subprocess.run(["umount", "-q", str(tree / place)], check=False, capture_output=True)
 
 
 def _settle(tree: Path, public: str) -> None:

@@ -21,7 +21,7 @@ PORT = 8080
 PREFIX = f"/opt/sampan/{NAME}"
 SAMPAN = f"{PREFIX}/current/sampan"
 QUESTIONS = ("How do I reset my password?", "The cargo came by boat.")
-SIZE = 384  # all-MiniLM-L6-v2's vectors
+MODEL, SIZE = "all-MiniLM-L6-v2", 384  # of its vectors
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Story:
 
     def ask(self, *texts: str) -> tuple[int, dict[str, Any]]:
         """Status and answer of a request for embeddings."""
-        body = json.dumps({"model": NAME, "input": texts}).encode()
+        body = json.dumps({"model": MODEL, "input": texts}).encode()
         with self.computer.tunnel(PORT) as port:
             headers = {"Content-Type": "application/json"}
             request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/embeddings", body, headers)
@@ -100,7 +100,6 @@ class Story:
         said = self.on_target("/root/minilm-1/install.sh", "--key", "/root/site.pub")
         assert "✓ Self-test" in said
         self.serves(1)
-        self.on_target(SAMPAN, "selftest")
 
     def serves(self, release: int) -> None:
         """Enabled, ready, under its own user, within its limits, at that release."""
@@ -164,7 +163,7 @@ class Story:
         self.serves(2)
 
     def roll_back(self) -> None:
-        """To release 1, which also survives a reset."""
+        """To release 1, configuration included."""
         self.on_target(SAMPAN, "rollback")
         self.serves(1)
         self.on_target(SAMPAN, "releases")
@@ -172,9 +171,7 @@ class Story:
     def uninstall(self, before: Footprint) -> None:
         """Nothing is left but what was there before."""
         self.on_target(SAMPAN, "uninstall")
-        self.on_target(
-            "sh", "-c", "rm -r /root/minilm-* /root/site.pub /tmp/upgrade.log; systemctl --failed --no-legend"
-        )
+        self.on_target("sh", "-c", "rm -r /root/minilm-* /root/site.pub; systemctl --failed --no-legend")
         after = Footprint.of(self.computer)
         for line in after.unlike(before):
             self.log.say(f"    {line}")

@@ -160,6 +160,14 @@ class FakeLlamaServer:
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
         body = await self._body(request)
+        try:
+            return await self._generate(request, body)
+        except (KeyError, IndexError, TypeError):
+            return _refuse(400, "the body has another shape", "invalid_request_error")
+        except ConnectionResetError:  # whoever asked has left
+            return web.Response()
+
+    async def _generate(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
         chat = "messages" in body
         if chat and any(not isinstance(each, dict) or "content" not in each for each in body["messages"]):
             return _refuse(400, "message must contain 'content'", "invalid_request_error")

@@ -32,7 +32,7 @@ from sampan.spec.target import TargetProfile
 from sampan.survey import known
 from sampan.survey.machine import survey_this
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
 KUNPENG = known.load("kylin-v10-sp3-kunpeng920")
 D2000 = known.load("kylin-v10-phytium-d2000")

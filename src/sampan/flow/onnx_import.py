@@ -40,7 +40,7 @@ def import_onnx(source: str, kind: str, tools: Tools, *, torch: str = TORCH) -> 
     refuse_links_out(root)
     folder = _encoder(root)
     open_tensors(folder)
-    shown = staged(folder.model)  # all is refused before anything large is fetched
+    shown = staged(folder.model, known=True)  # all is refused before anything large is fetched
     tool = exporter(tools, torch)
     key: dict[str, object] = {"recipe": 1, "opset": OPSET, "name": name, "largest": tool.largest}
     key |= {"tool": [tool.python.parents[2].name, tool.script.parent.name]}

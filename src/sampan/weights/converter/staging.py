@@ -56,13 +56,17 @@ def _require_class(config: dict[str, object], path: Path) -> None:
         raise BadInputError("import.class", path=str(path), found=", ".join(classes) or "-")
 
 
-def staged(root: Path) -> StagedFolder:
-    """Look through the folder. Raises BadInputError: no config, pickles only, damaged tensors, its own code."""
+def staged(root: Path, *, known: bool = False) -> StagedFolder:
+    """Look through the folder. ``known``: its class was judged already, and the converter will not be asked.
+
+    Raises BadInputError: no config, an unknown class, pickles only, damaged tensors, its own code.
+    """
     path = root / "config.json"
     if not path.is_file():
         raise BadInputError("weights.no_config", path=str(root))
     config = read_object(path)
-    _require_class(config, path)
+    if not known:
+        _require_class(config, path)
     for name in ("config.json", "tokenizer_config.json"):
         if (root / name).is_file() and read_object(root / name).get("auto_map"):
             raise BadInputError("import.own_code", path=str(root / name))

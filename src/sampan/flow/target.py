@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sampan.install.model import Health
     from sampan.install.service import Found
 
+_UNITS_RUN = Path("/run")  # where systemd makes the folders of its services
+
 
 def bundle_root() -> Path:
     """The bundle that this command runs from: the launcher says so. Raises UsageError elsewhere."""
@@ -197,13 +199,33 @@ def _put_back(path: Path, before: str) -> None:
 
 def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
     """Put the golden questions to the running service. Raises ServiceError where it cannot be asked."""
+    from sampan.install.service import find
+
+    found = listening(find(bundle))
+    own = url_of(found.host, found.port)
+    where = url or own
+    # Only the service of this bundle on this machine is told the token, never another that a person names.
+    token = _local_token(found.name, found.port) if where.rstrip("/").removesuffix("/v1") == own else None
+    return _ask(bundle, where, token, once=once)
+
+
+def _ask(bundle: Path, where: str, token: str | None, *, once: bool) -> SelfTest:
     from sampan.gateway import selftest as tests
 
-    where = url or _own_url(bundle)
     golden = read_golden(bundle)
     if golden is None:
-        return tests.consistency(where, read_plan(bundle).task)
-    return tests.selftest(where, golden, once=once)
+        return tests.consistency(where, read_plan(bundle).task, token=token)
+    return tests.selftest(where, golden, once=once, token=token)
+
+
+def _local_token(name: str, port: int) -> str | None:
+    """What opens the service on ``port`` to the self-test: from the folder of the unit, or of a foreground server."""
+    from sampan.gateway import local_token
+    from sampan.install.model import user_name
+
+    users = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
+    folders = (_UNITS_RUN / user_name(name), users / user_name(name), run_folder(name))
+    return local_token.find(dict.fromkeys(folders), port)
 
 
 def listening(found: Found) -> Found:
@@ -215,14 +237,12 @@ def listening(found: Found) -> Found:
     return found if server is None else at(found, server)
 
 
-def _own_url(bundle: Path) -> str:
-    """Where the service of this bundle listens."""
+def url_of(host: str, port: int) -> str:
+    """Where this machine reaches a service that listens on ``host``."""
     from sampan.install.model import probe_host
-    from sampan.install.service import find
 
-    found = listening(find(bundle))
-    host = probe_host(found.host)
-    return f"http://[{host}]:{found.port}" if ":" in host else f"http://{host}:{found.port}"
+    at = probe_host(host)
+    return f"http://[{at}]:{port}" if ":" in at else f"http://{at}:{port}"
 
 
 def probe_health(host: str, port: int) -> Health:
@@ -254,7 +274,7 @@ def hands(say: Callable[[str], None], progress: Progress) -> Hands:
 
 def _selftest_line(bundle: Path, host: str, port: int) -> str:
     """One line for people; ServiceError where an answer is wrong."""
-    result = selftest(bundle, f"http://{host}:{port}")
+    result = _ask(bundle, url_of(host, port), _local_token(read_plan(bundle).name, port), once=False)
     answers = (*result.embeddings, *result.chats, *result.pairs)
     if not answers:
         raise BadInputError("target.no-golden", path=str(bundle / "weights" / "golden.json"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from sampan.errors import UsageError
-from sampan.gateway import keys, listening
+from sampan.gateway import keys, listening, local_token
 from sampan.gateway.admission import Admission
 from sampan.gateway.app import make_api
 from sampan.gateway.audit_log import AuditLog
@@ -52,6 +52,7 @@ class Parts:
     app: ASGIApp
     watchdog: Watchdog
     audit: AuditLog | None
+    local_token: str  # for the self-test on this machine
 
 
 def assemble(settings: ServeSettings, folder: Path) -> Parts:
@@ -62,7 +63,8 @@ def assemble(settings: ServeSettings, folder: Path) -> Parts:
         created=int(time.time()),
         tokens=min(settings.model.tokens or longest_input(settings.engine), longest_input(settings.engine)),
     )
-    callers = Callers(read_keys(settings))
+    token = local_token.fresh()
+    callers = Callers(read_keys(settings), local_token=token)
     files = settings.files
     audit = AuditLog(files.audit_log, files.audit_bytes, files.audit_files) if files.audit_log else None
     engine = LlamaServer(_command(settings, folder), request_seconds=limits.request_seconds)
@@ -73,7 +75,7 @@ def assemble(settings: ServeSettings, folder: Path) -> Parts:
     house = House(batching, model, limits, admission, callers, meter)
     app = make_api(house, _Finished(settings, audit))
     watchdog = Watchdog(engine, batching, settings.watch, drain_seconds=settings.drain_seconds)
-    return Parts(engine, batching, house, app, watchdog, audit)
+    return Parts(engine, batching, house, app, watchdog, audit, token)
 
 
 def _command(settings: ServeSettings, folder: Path) -> LlamaCommand:

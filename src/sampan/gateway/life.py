@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import SampanError, ServiceError
-from sampan.gateway import assembly, handover, listening, notify
+from sampan.gateway import assembly, handover, listening, local_token, notify
 from sampan.gateway.http_server import make_server
 from sampan.gateway.readiness import learn, passes_selftest
 from sampan.gateway.settings import ServeSettings
@@ -74,7 +74,10 @@ class Life:
 
     async def _serve_api(self) -> None:
         await self._may_accept.wait()
-        if not self._server.should_exit:
+        if self._server.should_exit:
+            return
+        port = self._listener.getsockname()[1]
+        with local_token.published(self._settings.run_folder, port, self._parts.local_token):
             await self._server.serve([self._listener])
 
     def _on_signal(self) -> None:

@@ -27,22 +27,24 @@ Json = dict[str, Any]
 __all__ = ["SelfTest", "TextResult", "consistency", "run_selftest", "selftest"]
 
 
-def selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
+def selftest(url: str, golden: GoldenSet, *, once: bool = False, token: str | None = None) -> SelfTest:
     """Ask the service at ``url`` (``http://host:port`` or ``unix:/path.sock``). Raises ServiceError.
+
+    ``token`` is sent in the place of a key.
 
     ``once``: ask for each text in one batch only, not alone as well, and for no more of a continuation than is
     compared; for CPUs so slow that it matters.
     """
-    return asyncio.run(run_selftest(url, golden, once=once))
+    return asyncio.run(run_selftest(url, golden, once=once, token=token))
 
 
-def consistency(url: str, task: str) -> SelfTest:
+def consistency(url: str, task: str, *, token: str | None = None) -> SelfTest:
     """For want of a golden set: a text alone and in a batch, a prompt twice. Raises ServiceError."""
-    return asyncio.run(_consistency(url, task))
+    return asyncio.run(_consistency(url, task, token))
 
 
-async def _consistency(url: str, task: str) -> SelfTest:
-    async with _asking(url) as asker:
+async def _consistency(url: str, task: str, token: str | None) -> SelfTest:
+    async with _asking(url, token) as asker:
         model = await asker.model()
         if task == "rerank":
             return SelfTest(model, url, pairs=await _ranked_twice(asker, model), basis="consistency")
@@ -65,17 +67,18 @@ async def _ranked_twice(asker: _Asker, model: str) -> tuple[TextResult, ...]:
 
 
 @asynccontextmanager
-async def _asking(url: str) -> AsyncIterator[_Asker]:
+async def _asking(url: str, token: str | None) -> AsyncIterator[_Asker]:
     connector = aiohttp.UnixConnector(path=url.removeprefix(_UNIX)) if url.startswith(_UNIX) else None
     base = "http://service" if connector else url.rstrip("/").removesuffix("/v1")
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    async with aiohttp.ClientSession(base, connector=connector, timeout=timeout) as session:
+    headers = {"Authorization": f"Bearer {token}"} if token else None
+    async with aiohttp.ClientSession(base, connector=connector, timeout=timeout, headers=headers) as session:
         yield _Asker(session, url)
 
 
-async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False) -> SelfTest:
+async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False, token: str | None = None) -> SelfTest:
     """See ``selftest``."""
-    async with _asking(url) as asker:
+    async with _asking(url, token) as asker:
         model = await asker.model()
         return SelfTest(
             model=model,

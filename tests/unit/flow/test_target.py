@@ -15,6 +15,8 @@ from tests.unit.install.conftest import make_bundle, make_plan
 
 from sampan.errors import BadInputError, ExitCode
 from sampan.flow import doctoring, target
+from sampan.gateway import local_token
+from sampan.gateway.comparison import SelfTest, TextResult
 from sampan.install import service
 from sampan.spec import codec
 
@@ -24,6 +26,12 @@ def _run_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run").mkdir(mode=0o700)
     monkeypatch.delenv("RUNTIME_DIRECTORY", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+
+
+def own_url(bundle: Path) -> str:
+    """Where the bundle's own self-test asks."""
+    found = target.listening(service.find(bundle))
+    return target.url_of(found.host, found.port)
 
 
 @pytest.fixture
@@ -54,9 +62,9 @@ def test_selftest_and_doctor_ask_the_server_that_runs(
     bundle = make_bundle(tmp_path / "other-7", make_plan("other", 7))
     folder = target.run_folder("other")
     folder.mkdir(mode=0o700, parents=True)
-    planned = target._own_url(bundle)
+    planned = own_url(bundle)
     (folder / service.PID_FILE).write_text(service.pid_text(service.Foreground(server, host, 8181)))
-    assert (planned, target._own_url(bundle)) == (f"http://127.0.0.1:{make_plan().port}", url)
+    assert (planned, own_url(bundle)) == (f"http://127.0.0.1:{make_plan().port}", url)
     monkeypatch.setenv("SAMPAN_BUNDLE", str(bundle))
     assert doctoring._service().port == 8181
 
@@ -102,3 +110,46 @@ def test_the_successor_of_an_installed_release_is_the_one_in_force_by_then(tmp_p
     (tmp_path / "current").symlink_to("releases/2")
     assert target._in_force(old).resolve() == new
     assert target._in_force(tmp_path / "unpacked-3") == tmp_path / "unpacked-3"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        (None, True),
+        ("http://127.0.0.1:{port}/v1/", True),
+        ("http://127.0.0.1:1", False),
+        ("http://10.0.0.1:{port}", False),
+        ("http://127.0.0.1:{port}@10.0.0.1", False),
+    ],
+)
+def test_only_the_bundles_own_service_is_told_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | None, told: bool
+) -> None:
+    bundle = make_bundle(tmp_path / "other-7", make_plan("other", 7))
+    port = make_plan().port
+    sent: list[str | None] = []
+
+    def ask(_url: str, _task: str, *, token: str | None) -> SelfTest:
+        sent.append(token)
+        return SelfTest("m", "u", embeddings=(TextResult("t", 1, 1, ok=True),), basis="consistency")
+
+    monkeypatch.setattr("sampan.gateway.selftest.consistency", ask)
+    token = local_token.fresh()
+    folder = target.run_folder("other")
+    folder.mkdir(mode=0o700)
+    with local_token.published(folder, port, token):
+        target.selftest(bundle, url.format(port=port) if url else None)
+        target._selftest_line(bundle, "127.0.0.1", port)
+    assert sent == [token if told else None, token]
+
+
+def test_the_token_of_a_unit_is_found_where_systemd_made_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = local_token.fresh()
+    monkeypatch.setattr(target, "_UNITS_RUN", tmp_path / "units")
+    for folder in (tmp_path / "units/sampan-mini", tmp_path / "run/sampan-other"):
+        folder.mkdir(mode=0o700, parents=True)
+        with local_token.published(folder, 8181, token):
+            assert target._local_token(folder.name.removeprefix("sampan-"), 8181) == token
+            assert target._local_token("none", 8181) is None

@@ -12,7 +12,7 @@ from tests.boot.transcript import Transcript
 from tests.e2e.ships import KUNPENG, MINILM
 
 NAME = "minilm"
-LONGEST = {1: 256, 2: 64}  # tokens, by release
+LONGEST = {1: 256, 2: 240}  # tokens, by release; the longest golden text has 229
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from sampan.errors import UsageError
-from sampan.gateway import keys, listening, local_token
+from sampan.gateway import keys, local_token
 from sampan.gateway.admission import Admission
 from sampan.gateway.app import make_api
 from sampan.gateway.audit_log import AuditLog
@@ -24,6 +24,7 @@ from sampan.gateway.meter import Meter
 from sampan.gateway.run_folder import SOCKET_NAME
 from sampan.gateway.settings import ServeSettings, longest_input
 from sampan.gateway.watchdog import Watchdog
+from sampan.spec.address import is_loopback
 
 requests_log = logging.getLogger("sampan.requests")
 
@@ -37,7 +38,7 @@ def read_keys(settings: ServeSettings) -> tuple[keys.Key, ...] | None:
     found = keys.load(path) if path is not None and path.exists() else ()
     if any(not key.revoked for key in found):
         return found
-    if not listening.is_loopback(settings.host):
+    if not is_loopback(settings.host):
         raise UsageError("gateway.no-keys", host=settings.host)
     return found or None  # all revoked: nobody may
 

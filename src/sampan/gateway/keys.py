@@ -77,7 +77,7 @@ def load(path: Path) -> tuple[Key, ...]:
 def save(path: Path, keys: Iterable[Key], owner: tuple[int, int] | None = None) -> None:
     """Whole or not at all, mode 0600. Root gives it to ``owner`` (user, group), else to the owner that it had."""
     with filesystem_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folders(path.parent)
         if owner is None:
             before = (path if path.exists() else path.parent).stat()
             owner = before.st_uid, before.st_gid
@@ -85,6 +85,13 @@ def save(path: Path, keys: Iterable[Key], owner: tuple[int, int] | None = None) 
             stream.write(codec.to_json(KeyFile(tuple(keys))).encode())
             if os.geteuid() == 0:
                 os.fchown(stream.fileno(), *owner)
+
+
+def _make_folders(folder: Path) -> None:
+    """A umask of 077 must not keep the service's user from its keys: the file itself is closed to others."""
+    for each in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+        each.mkdir(exist_ok=True)
+        each.chmod(0o755)
 
 
 def make(key: Key) -> tuple[Key, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 
 from sampan.errors import ServiceError
@@ -38,16 +37,6 @@ def _service_error(error: OSError, host: str, port: int) -> ServiceError:
     if error.errno in (errno.EACCES, errno.EPERM):
         return ServiceError("gateway.port-forbidden", port=port)
     return ServiceError("gateway.host-unknown", host=host, detail=error.strerror)
-
-
-def is_loopback(host: str) -> bool:
-    """True where only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def url_of(listener: socket.socket, scheme: str = "http") -> str:

@@ -14,6 +14,7 @@ from sampan.gateway.life import Life
 from sampan.gateway.logs import log_to_stderr
 from sampan.gateway.run_folder import choose_base, run_folder
 from sampan.gateway.settings import ServeSettings
+from sampan.spec.address import is_loopback
 
 
 def serve(settings: ServeSettings, *, say: Callable[[str], None] | None = None) -> None:
@@ -28,7 +29,7 @@ def serve(settings: ServeSettings, *, say: Callable[[str], None] | None = None) 
     log_to_stderr(json=settings.json_logs)
     inherited = handover.inherited(os.environ)
     assembly.read_keys(settings)
-    if not listening.is_loopback(settings.host) and settings.files.certificate is None:
+    if not is_loopback(settings.host) and settings.files.certificate is None:
         speak(i18n.text("warning.gateway.open-host", host=settings.host))
     with (
         inherited.listener if inherited else listening.listen(settings.host, settings.port) as listener,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from sampan.errors import MissingToolError
 from sampan.install.machine import Machine, account_exists
 
@@ -40,6 +42,18 @@ def ensure(machine: Machine, user: str) -> bool:
 def exists(machine: Machine, user: str) -> bool:
     """Whether there is such a user, here or in a directory service."""
     return account_exists(machine.read("etc/passwd"), user) or machine.attempt("getent", "passwd", user)
+
+
+def ids(machine: Machine, user: str) -> tuple[int, int] | None:
+    """The numbers of the user and its group; None where there is no such user."""
+    lines = machine.read("etc/passwd").splitlines()
+    with suppress(MissingToolError):
+        lines += machine.run("getent", "passwd", user).output.splitlines()
+    for line in lines:
+        found = line.split(":")
+        if found[0] == user and len(found) > 3 and found[2].isdecimal() and found[3].isdecimal():
+            return int(found[2]), int(found[3])
+    return None
 
 
 def remove(machine: Machine, user: str) -> bool:

@@ -77,6 +77,7 @@ def describe(
         fresh_user=record.user is not None and not account.exists(machine, record.user),
         created=tuple(map(str, created)),
         pid=os.getpid(),
+        keys=record.keys,
     )
 
 

@@ -47,6 +47,9 @@ class HostFacts:
     port_holder: str | None = None  # another service that is set to this port
     copies: tuple[str, ...] = ()  # other places where a service of this name is installed
     clock: float = 0.0  # seconds since 1970
+    host: str = "127.0.0.1"  # where the service will listen
+    key_file: str = ""
+    keys: str = "absent"  # see key_file.state
 
 
 def gather(machine: Machine, given: Source, prefix: Path, port: int) -> HostFacts:

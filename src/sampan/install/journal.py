@@ -43,6 +43,7 @@ class Pending:
     created: tuple[str, ...] = ()
     stage: str = COPYING
     pid: int = 0
+    keys: str | None = None  # the file of keys that was named
 
 
 def read(prefix: Path) -> Pending | None:

@@ -12,6 +12,7 @@ from sampan.errors import FilesystemError, IncompatibleError, MissingToolError, 
 from sampan.install.facts import HostFacts
 from sampan.install.model import SCRIPT, SYSTEM, Installed, InstallOptions
 from sampan.install.unit import OLDEST_SYSTEMD
+from sampan.spec.address import is_loopback
 from sampan.spec.plan import Plan
 
 _MIB = 1 << 20
@@ -61,6 +62,7 @@ def problems(plan: Plan, options: InstallOptions, prefix: Path, port: int, facts
         *_holder(plan, options, prefix, facts),
         *_place(options, prefix, facts),
         *(_service(options, port, facts) if options.service else ()),
+        *(_keys(facts) if options.service else ()),
     )
 
 
@@ -180,6 +182,14 @@ def _service(options: InstallOptions, port: int, facts: HostFacts) -> Iterator[P
         yield Problem("port-number", (("port", str(port)),))
     elif port < 1024:
         yield Problem("port-low", (("port", str(port)),))
+
+
+def _keys(facts: HostFacts) -> Iterator[Problem]:
+    """What the gateway would refuse to start with (gateway/assembly.py)."""
+    if facts.keys == "unfit":
+        yield Problem("keys-unfit", (("file", facts.key_file),))
+    elif facts.keys != "set" and not is_loopback(facts.host):
+        yield Problem("no-keys", (("host", facts.host), ("file", facts.key_file)))
 
 
 def _lies_in(path: Path, tops: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import SampanError
-from sampan.install import account, config, disk, journal, release, removal
+from sampan.install import account, config, disk, journal, key_file, release, removal
 from sampan.install.facts import read_record
 from sampan.install.journal import SWITCHING, Pending
 from sampan.install.machine import RUN, Machine
@@ -93,6 +93,7 @@ def _steps(prefix: Path, pending: Pending, machine: Machine) -> Iterator[Callabl
     yield partial(_releases_back, prefix, pending)
     yield partial(_config_back, prefix, pending)
     if pending.fresh_user:
+        yield partial(key_file.give_back, machine, pending.name, pending.keys)
         yield partial(account.remove, machine, user_name(pending.name))
 
 

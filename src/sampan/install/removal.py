@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import MissingToolError
-from sampan.install import account, disk, journal, release
+from sampan.install import account, disk, journal, key_file, release
 from sampan.install.machine import RUN, Machine
 from sampan.install.model import (
     CONFIG,
@@ -24,8 +24,6 @@ from sampan.install.model import (
     user_name,
 )
 
-_KEYS = "etc/sampan"  # below it, a folder a service: the administrator's, so it stays
-
 
 def check_rights(record: Installed, machine: Machine) -> None:
     """Raises MissingToolError where only root may."""
@@ -39,9 +37,11 @@ def steps(record: Installed, machine: Machine, purge: bool) -> Iterator[str]:
     if record.service:
         yield from _unit(record, machine)
     user = user_name(record.name)
-    if record.user_created and record.user == user and account.remove(machine, user):
-        yield i18n.text("install.user", user=user)
-    keys = machine.root / _KEYS / record.name
+    if record.user_created and record.user == user:
+        key_file.give_back(machine, record.name, record.keys)
+        if account.remove(machine, user):
+            yield i18n.text("install.user", user=user)
+    keys = key_file.path_of(machine, record.name, None).parent
     if purge and record.scope == SYSTEM and keys.is_dir():
         shutil.rmtree(keys)
         yield str(keys)
@@ -94,6 +94,6 @@ def folders(record: Installed) -> Iterator[str]:
 
 def left(record: Installed, machine: Machine) -> tuple[str, ...]:
     """What stays because it is not ours: other things in the prefix, the API keys."""
-    prefix, keys = Path(record.prefix), machine.root / _KEYS / record.name
+    prefix, keys = Path(record.prefix), key_file.path_of(machine, record.name, None).parent
     inside = sorted(map(str, prefix.iterdir())) if prefix.is_dir() else []
     return (*inside, *([str(keys)] if keys.is_dir() else []))

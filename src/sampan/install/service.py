@@ -98,6 +98,7 @@ def _begun(prefix: Path) -> Installed | None:
         user_created=pending.fresh_user,
         created=pending.created,
         scope=pending.scope,
+        keys=pending.keys,
     )
 
 

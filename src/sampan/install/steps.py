@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import UsageError
-from sampan.install import change, disk, files, gc, preflight, script, serving, source, unit
+from sampan.install import change, disk, files, gc, key_file, preflight, script, serving, source, unit
 from sampan.install.change import describe, hold_new
 from sampan.install.facts import gather, read_record
 from sampan.install.job import Hands, Job
@@ -56,7 +56,13 @@ def put(verb: str, given: Source, options: InstallOptions, hands: Hands) -> Inst
         if verb == "upgrade" and before is None:
             raise UsageError("install.not-installed", prefix=str(prefix))
         wanted = _to_be(plan, options, before, machine, prefix)
-        facts = gather(machine, given, prefix, wanted.port)
+        keys = key_file.path_of(machine, plan.name, wanted.keys)
+        facts = replace(
+            gather(machine, given, prefix, wanted.port),
+            host=wanted.host,
+            key_file=str(keys),
+            keys=key_file.state(keys),
+        )
         preflight.check(plan, options, prefix, wanted.port, facts)
         hands.echo(i18n.text("install.step.preflight"))
         for notice in preflight.notices(plan, options, facts):

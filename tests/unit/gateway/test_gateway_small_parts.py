@@ -12,6 +12,7 @@ import pytest
 from sampan.errors import ExitCode, ServiceError
 from sampan.gateway import listening, notify
 from sampan.gateway.run_folder import check_socket_path, choose_base, run_folder
+from sampan.spec.address import is_loopback
 
 
 def test_the_run_folder_is_private_and_goes_away(short_folder: Path) -> None:
@@ -108,7 +109,7 @@ def test_an_address_of_another_machine_is_named() -> None:
     ],
 )
 def test_loopback_is_known(host: str, expected: bool) -> None:
-    assert listening.is_loopback(host) is expected
+    assert is_loopback(host) is expected
 
 
 @pytest.mark.parametrize("abstract", [False, True])

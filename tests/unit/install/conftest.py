@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,14 @@ def make_bundle(bundle: Path, plan: Plan, launcher: str = LAUNCHER) -> Path:
     (bundle / "sampan").write_text(launcher, encoding="utf-8")
     (bundle / "sampan").chmod(0o755)
     return seal(bundle)
+
+
+def put_keys(path: Path, **changes: int) -> Path:
+    """One key in a closed file below closed folders, as under a umask of 077."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_text(json.dumps({"schema": "sampan/keys/1", "keys": [{"id": "0" * 8, "revoked": 0} | changes]}))
+    path.chmod(0o600)
+    return path
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.install.conftest import Target, make_bundle, make_plan
+from tests.unit.install.conftest import Target, make_bundle, make_plan, put_keys
 
 from sampan.errors import BadInputError, ServiceError, UsageError
 from sampan.install import service
@@ -23,9 +23,10 @@ def healthy(host: str, port: int) -> Health:
 
 
 @pytest.fixture
-def installed(target: Target, bundle: Path) -> Target:
-    """``mini`` as a service on port 9100."""
-    install(target.options(bundle, port=9100, host="0.0.0.0"), target.hands())
+def installed(target: Target, bundle: Path, tmp_path: Path) -> Target:
+    """``mini`` as a service on port 9100 that asks for keys."""
+    keys = str(put_keys(tmp_path / "keys.json"))
+    install(target.options(bundle, port=9100, host="0.0.0.0", keys=keys), target.hands())
     return target
 
 

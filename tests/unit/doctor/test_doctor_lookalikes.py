@@ -51,6 +51,13 @@ LOOKALIKES = [
     ),
     ("dial unix /var/run/docker.sock: connect: permission denied\n", "container.no-daemon-right"),
     ("OSError: [Errno 13] Permission denied: '/usr/local/lib/python3.8/site-packages/numpy'\n", "perm.denied"),
+    ("OSError: [Errno 13] Permission denied: '/opt/app/certifi/cacert.pem'\n", "perm.denied"),
+    (
+        "/etc/sampan/mini/keys.json cannot be read: [Errno 13] Permission denied: '/etc/sampan/mini/keys.json'.\n",
+        "perm.keys",
+    ),
+    ("Fehler: '/etc/ssl/private/tls-key.pem': Permission denied\n", "perm.keys"),
+    ("cat: /srv/site.key: Permission denied\n", "perm.keys"),
     ('Get "https://10.0.0.9/v2/": dial tcp 10.0.0.9:443: connect: connection refused\n', "net.unreachable"),
     ('Get "https://10.0.0.9/v2/": dial tcp 10.0.0.9:443: i/o timeout\n', "net.unreachable"),
     (
@@ -114,3 +121,11 @@ def test_a_failure_comes_before_a_warning_of_higher_rank() -> None:
     text = "a.service: State 'stop-sigterm' timed out. Killing.\ncurl: connect to 10.8.0.9: No route to host\n"
     found = [(one.code, one.severity) for one in diagnose.of_text(text, {}).findings]
     assert found == [("net.unreachable", "error"), ("systemd.stop-timeout", "warning")]
+
+
+def test_nobody_is_told_to_open_a_file_of_keys_to_others() -> None:
+    text = "[Errno 13] Permission denied: '/etc/sampan/mini/keys.json'\n"
+    found = diagnose.of_text(text, {}).known
+    assert [one.code for one in found] == ["perm.keys"]
+    assert "o=rX" not in found[0].fix
+    assert "chmod 600" in found[0].fix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -223,9 +224,11 @@ def _local_token(name: str, port: int) -> str | None:
     from sampan.gateway import local_token
     from sampan.install.model import user_name
 
-    users = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
-    folders = (_UNITS_RUN / user_name(name), users / user_name(name), run_folder(name))
-    return local_token.find(dict.fromkeys(folders), port)
+    user, own = user_name(name), _UNITS_RUN / "user" / str(os.getuid())
+    # Who started the server may have had another environment (a boot script, su) than who asks.
+    bases = (own, Path(os.environ.get("XDG_RUNTIME_DIR") or own), Path(tempfile.gettempdir()))
+    of_user = (base / one for base in bases for one in (user, f"{user}-{os.getuid()}"))
+    return local_token.find(dict.fromkeys((_UNITS_RUN / user, run_folder(name), *of_user)), port)
 
 
 def listening(found: Found) -> Found:

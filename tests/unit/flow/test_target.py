@@ -143,13 +143,17 @@ def test_only_the_bundles_own_service_is_told_the_token(
     assert sent == [token if told else None, token]
 
 
-def test_the_token_of_a_unit_is_found_where_systemd_made_its_folder(
+def test_the_token_is_found_wherever_the_service_keeps_its_run_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = local_token.fresh()
     monkeypatch.setattr(target, "_UNITS_RUN", tmp_path / "units")
-    for folder in (tmp_path / "units/sampan-mini", tmp_path / "run/sampan-other"):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    own = f"sampan-later-{os.getuid()}"
+    units = (tmp_path / "units/sampan-mini", tmp_path / "run/sampan-other")
+    for folder in (*units, tmp_path / "units/user" / str(os.getuid()) / own, tmp_path / "temporary" / own):
         folder.mkdir(mode=0o700, parents=True)
         with local_token.published(folder, 8181, token):
-            assert target._local_token(folder.name.removeprefix("sampan-"), 8181) == token
+            name = folder.name.removeprefix("sampan-").removesuffix(f"-{os.getuid()}")
+            assert target._local_token(name, 8181) == token
             assert target._local_token("none", 8181) is None

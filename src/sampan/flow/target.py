@@ -42,9 +42,19 @@ def read_plan(bundle: Path) -> Plan:
 
 
 def read_golden(bundle: Path) -> GoldenSet | None:
-    """The bundle's golden set; None where no reference could be made for its model. Raises BadInputError."""
-    path = bundle / "weights" / "golden.json"
-    return codec.load(GoldenSet, path) if path.is_file() else None
+    """What the bundle's service is asked; None where its model has no reference, or none of it is short enough.
+
+    Raises BadInputError.
+    """
+    from sampan.flow.golden_fit import fitting
+
+    path, about = bundle / "weights" / "golden.json", bundle / "weights" / "weights.json"
+    if not path.is_file():
+        return None
+    golden = codec.load(GoldenSet, path)
+    if about.is_file():
+        golden = fitting(golden, read_plan(bundle), codec.load(WeightsInfo, about))
+    return golden if golden.embeddings or golden.chats or golden.pairs else None
 
 
 def serve(

@@ -24,9 +24,14 @@ _V2 = _Files("memory.max", "memory.current", "inactive_file")
 
 
 def resident_bytes(process: Path) -> int | None:
-    """Resident memory of ``/proc/PID``."""
+    """Resident memory of ``/proc/PID``.
+
+    From ``status``, which gives kilobytes: ``statm`` counts the kernel's pages, and an emulated program is told
+    another page size than the kernel's.
+    """
     try:
-        return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        lines = (process / "status").read_text(errors="replace").splitlines()
+        return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:")), None)
     except (OSError, IndexError, ValueError):
         return None
 

@@ -9,12 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.e2e.ships import KUNPENG, MINILM, Shipped, sampan
+from tests.fakes.disks import small_disk
 
 pytestmark = pytest.mark.e2e
 
@@ -42,19 +41,9 @@ def test_offline_with_a_cold_cache_it_says_what_is_missing(tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-@pytest.mark.parametrize(("size", "stage"), [("64m", "bundle"), ("220m", "pack")])
+@pytest.mark.parametrize(("size", "stage"), [(64, "bundle"), (220, "pack")])
 def test_a_full_disk_is_named_and_leaves_nothing_half_written(
-    size: str, stage: str, minilm_kunpeng: Shipped, tmp_path: Path
+    size: int, stage: str, minilm_kunpeng: Shipped, tmp_path: Path
 ) -> None:
     with small_disk(tmp_path / "small", size) as out:
         done = sampan(*WORDS, str(out))

@@ -8,10 +8,11 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import asyncssh
 import pytest
@@ -63,15 +64,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path, config: str) -> Iterator[Server]:
-    """sshd with these lines in its configuration besides. Skips where none can run."""
+def running(folder: Path, config: str, keys: Mapping[str, str] = MappingProxyType({})) -> Iterator[Server]:
+    """sshd with these lines in its configuration too, and ``keys`` (name: algorithm) made. Skips where none can run."""
     if not Path(SSHD).is_file():
         pytest.skip("no OpenSSH server here")
     if os.getuid() == 0 and not Path("/run/sshd").is_dir():
         pytest.skip("sshd needs its folder /run/sshd when it is started by root")
     port = free_port()
-    for name in ("host", "identity"):
-        asyncssh.generate_private_key("ssh-ed25519").write_private_key(folder / name)
+    for name, algorithm in {"host": "ssh-ed25519", "identity": "ssh-ed25519", **keys}.items():
+        asyncssh.generate_private_key(algorithm).write_private_key(folder / name)
         (folder / name).chmod(0o600)
     identity = asyncssh.read_private_key(folder / "identity")
     (folder / "authorized").write_bytes(identity.export_public_key())

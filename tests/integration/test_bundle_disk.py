@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fakes.disks import small_disk
 
 from sampan.bundle import layout, manifest
 from sampan.bundle.pack import pack
@@ -45,16 +45,11 @@ def sealed(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("this machine does not let us mount a small file system (needs root)")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with small_disk(tmp_path / "small", 16) as place:
+        yield place
 
 
 def test_packing_onto_a_full_disk(sealed: Path, small_disk: Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.disks import small_disk
 from tests.fakes.ssh_server import CuttingProxy, Server, running
 
 from sampan.carry.send import CARRYING_SUFFIX, Arrival, Trip
@@ -131,17 +132,11 @@ def test_a_folder_that_is_not_there_is_named(file: Path, server: Server, tmp_pat
     assert str(tmp_path / "absent") in raised.value.message
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.getuid():
-        pytest.skip("mounting a small disk takes root")
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", place], check=False)
-    if mounted.returncode:
-        pytest.skip("no mounting here")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    with small_disk(tmp_path / "small", 8) as place:
+        yield place
 
 
 def test_a_disk_without_room_is_told_before_anything_is_written(file: Path, server: Server, small_disk: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import asyncssh
 import pytest
+from tests.fakes.ssh_server import free_port, running
 
 from sampan.edge import ssh
 from sampan.edge.progress import SilentProgress
@@ -24,21 +24,8 @@ from sampan.survey import pasted, script
 from sampan.survey.machine import survey_this
 
 pytestmark = pytest.mark.integration
-SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
-CONFIG = """
-Port {port}
-ListenAddress 127.0.0.1
-HostKey {folder}/host
-HostKey {folder}/host-ecdsa
-HostKey {folder}/host-rsa
-PidFile none
-AuthorizedKeysFile {folder}/authorized
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-PermitRootLogin yes
-AllowTcpForwarding yes
-"""
+MORE_HOST_KEYS = {"host-ecdsa": "ecdsa-sha2-nistp256", "host-rsa": "ssh-rsa"}
+CONFIG = "HostKey {folder}/host-ecdsa\nHostKey {folder}/host-rsa\nAllowTcpForwarding yes"
 
 
 @dataclass(frozen=True)
@@ -52,50 +39,14 @@ class Server:
     known_hosts: Path
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    if not Path(SSHD).is_file():
-        pytest.skip("no OpenSSH server here")
-    if os.getuid() == 0 and not Path("/run/sshd").is_dir():
-        pytest.skip("sshd needs its folder /run/sshd when it is started by root")
-    folder, port = tmp_path_factory.mktemp("sshd"), free_port()
-    kinds = {"host-ecdsa": "ecdsa-sha2-nistp256", "host-rsa": "ssh-rsa"}
-    for name in ("host", *kinds, "identity", "stranger"):
-        asyncssh.generate_private_key(kinds.get(name, "ssh-ed25519")).write_private_key(folder / name)
-        (folder / name).chmod(0o600)
-    host, identity = asyncssh.read_private_key(folder / "host"), asyncssh.read_private_key(folder / "identity")
-    (folder / "authorized").write_bytes(identity.export_public_key())
-    (folder / "known_hosts").write_bytes(f"[127.0.0.1]:{port} ".encode() + host.export_public_key())
-    (folder / "config").write_text(CONFIG.format(port=port, folder=folder))
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([SSHD, "-D", "-e", "-f", folder / "config"], stderr=log)
-    try:
-        _await(port, process, folder / "log")
-        user = os.environ.get("USER") or subprocess.check_output(["id", "-un"], text=True).strip()
-        address = ssh.Address("127.0.0.1", port, user)
-        yield Server(
-            address, host.get_fingerprint(), folder / "identity", folder / "stranger", folder / "known_hosts"
-        )
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _await(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(100):
-        if process.poll() is not None:
-            pytest.skip(f"sshd does not start here: {log.read_text()}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    pytest.fail("sshd does not listen")
+    folder = tmp_path_factory.mktemp("sshd")
+    with running(folder, CONFIG.format(folder=folder), {**MORE_HOST_KEYS, "stranger": "ssh-ed25519"}) as sshd:
+        host = asyncssh.read_private_key(folder / "host")
+        known_hosts = folder / "known_hosts"
+        known_hosts.write_bytes(f"[127.0.0.1]:{sshd.port} ".encode() + host.export_public_key())
+        yield Server(sshd.address(), sshd.fingerprint, folder / "identity", folder / "stranger", known_hosts)
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import tiny_models
+from tests.fakes.disks import small_disk
 from tests.fakes.hub_server import Hub, hub_served
 
 from sampan.errors import ExitCode
@@ -72,16 +72,11 @@ def test_a_fetch_that_was_ended_half_way_goes_on(hub: Hub, tmp_path: Path, end: 
     assert {request[2] for request in hub.requests if f"/large/{LARGE}" in request[1]} == {f"bytes={had}-"}
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("this machine does not let us mount a small file system (needs root)")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with small_disk(tmp_path / "small", 16) as place:
+        yield place
 
 
 @pytest.mark.parametrize("seen", [True, False])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.fakes.http_server import Page, Site, served
+from tests.fakes.http_server import Page, Site
 
 from sampan.edge.download import Downloader
 from sampan.edge.http import make_client
@@ -21,19 +20,6 @@ from sampan.errors import ExitCode, NetworkError, VerificationError
 
 BODY = bytes(range(256)) * 1200
 SHA = hashlib.sha256(BODY).hexdigest()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Site]:
-    with served() as site:
-        yield site
-
-
-@pytest.fixture
-def site(server: Site) -> Site:
-    server.pages.clear()
-    server.requests.clear()
-    return server
 
 
 @pytest.fixture

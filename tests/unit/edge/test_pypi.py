@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.fakes.http_server import Page, Site, served
+from tests.fakes.http_server import Page, Site
 
 from sampan.edge.net import NetFetcher
 from sampan.edge.pip_settings import IndexSettings
@@ -29,19 +28,6 @@ WHEELS = {
     "demo_pkg-2.0-py3-none-any.whl": b"newer",
 }
 TAGS = ("cp311-cp311-manylinux_2_28_aarch64", "cp311-cp311-manylinux2014_aarch64", "py3-none-any")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Site]:
-    with served() as site:
-        yield site
-
-
-@pytest.fixture
-def site(server: Site) -> Site:
-    server.pages.clear()
-    server.requests.clear()
-    return server
 
 
 def _fetcher(root: Path, **settings: object) -> NetFetcher:

@@ -65,7 +65,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(folder: Path, config: str, keys: Mapping[str, str] = MappingProxyType({})) -> Iterator[Server]:
-    """sshd with these lines in its configuration too, and ``keys`` (name: algorithm) made. Skips where none can run."""
+    """sshd with these lines in its configuration too, and ``keys`` (name: algorithm) made. Skips where none runs."""
     if not Path(SSHD).is_file():
         pytest.skip("no OpenSSH server here")
     if os.getuid() == 0 and not Path("/run/sshd").is_dir():

@@ -38,6 +38,10 @@ class Systemd:
         found = [word for word in self.heard if word.startswith("MAINPID=")]
         return int(found[-1].removeprefix("MAINPID=")) if found else None
 
+    def statuses(self) -> list[str]:
+        self.main_pid()
+        return [word.removeprefix("STATUS=") for word in self.heard if word.startswith("STATUS=")]
+
     def stop_service(self) -> None:
         """SIGTERM, and wait."""
         pid = self.main_pid()
@@ -218,3 +222,37 @@ async def test_a_predecessor_that_is_killed_meanwhile_leaves_the_port_to_its_suc
         assert model(service) == "newer"
         os.kill(successor, signal.SIGTERM)
         await until(lambda: not alive(successor), 20)
+
+
+async def test_a_successor_is_called_off_and_whoever_asked_hears_of_it(systemd: Systemd) -> None:
+    with served(environ=systemd.environ) as service:
+        load = Load(service, 4)
+        next_release(service, model="newer", loading="60")
+        service.process.send_signal(signal.SIGUSR2)
+        await until(lambda: len(children(service.process.pid)) == 2, 20)
+        successor = children(service.process.pid)[-1]
+        service.process.send_signal(signal.SIGUSR1)
+        await until(lambda: "hand-over 2: called off" in systemd.statuses(), 20)
+        assert not alive(successor)
+        service.process.send_signal(signal.SIGUSR1)  # with nothing to call off it is answered, too
+        await until(lambda: "hand-over 3: called off" in systemd.statuses(), 20)
+        assert systemd.main_pid() is None
+        next_release(service, weights="/nowhere/m.gguf")
+        service.process.send_signal(signal.SIGUSR2)
+        await until(lambda: systemd.statuses()[-1].startswith("hand-over 5: failed: "), 20)
+        next_release(service, model="newest")
+        service.process.send_signal(signal.SIGUSR2)
+        await until(lambda: systemd.main_pid() is not None, 20)
+        assert systemd.statuses()[-2:] == ["hand-over 6: started", "hand-over 7: done"]
+        assert set(await load.stop()) == {200}
+        systemd.stop_service()
+
+
+async def test_whoever_hears_of_the_new_main_process_is_answered_by_no_other(systemd: Systemd) -> None:
+    with served(environ=systemd.environ) as service:
+        next_release(service, model="newer")
+        service.process.send_signal(signal.SIGUSR2)
+        while systemd.main_pid() is None:
+            await asyncio.sleep(0)
+        assert await asyncio.to_thread(model, service) == "newer"
+        systemd.stop_service()

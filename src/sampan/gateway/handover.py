@@ -97,9 +97,18 @@ def _start(command: Sequence[str], listener: socket.socket, line: socket.socket)
     numbers = (listener.fileno(), line.fileno())
     environ = {**os.environ, VARIABLE: ",".join(map(str, numbers))}
     try:
-        return subprocess.Popen(list(command), env=environ, stdin=subprocess.DEVNULL, pass_fds=numbers)
+        return subprocess.Popen(
+            list(command), env=environ, cwd=_folder(command), stdin=subprocess.DEVNULL, pass_fds=numbers
+        )
     except OSError as error:
         raise NotTakenOverError(f"{command[0]}: {error.strerror}") from error
+
+
+def _folder(command: Sequence[str]) -> str | None:
+    """A unit's service stands in its release, which is removed one day: its successor must not stand there, too."""
+    folder = os.path.dirname(command[0])  # noqa: PTH120  (``current`` is to be followed when it starts)
+    own = os.environ.get("SAMPAN_BUNDLE")
+    return folder if own and os.path.realpath(own) == os.path.realpath(os.curdir) else None
 
 
 async def _end(process: subprocess.Popen[bytes], *, asked: bool = False) -> int:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import shlex
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from sampan import i18n
@@ -17,6 +15,7 @@ from sampan.gateway import assembly, handover, listening, local_token, notify
 from sampan.gateway.http_server import make_server
 from sampan.gateway.readiness import learn, passes_selftest
 from sampan.gateway.settings import ServeSettings
+from sampan.gateway.succession import Succession
 
 
 class Life:
@@ -42,7 +41,7 @@ class Life:
         self._may_accept = asyncio.Event()
         self._hurry = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
-        self._succession: asyncio.Task[None] | None = None
+        self._succession = Succession(settings, listener, say, self._yield_to)
 
     async def run(self) -> None:
         """Until it is told to stop, or has handed over. Raises ServiceError where the engine never becomes ready."""
@@ -50,7 +49,8 @@ class Life:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
         loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
-        loop.add_signal_handler(signal.SIGUSR2, self._on_succession)
+        loop.add_signal_handler(signal.SIGUSR2, self._succession.begin)
+        loop.add_signal_handler(signal.SIGUSR1, self._succession.call_off)
         if self._inherited is None:
             # The API answers (503, loading) while the engine loads, so a probe can tell slow from dead.
             self._may_accept.set()
@@ -91,24 +91,12 @@ class Life:
     def _on_hangup(self) -> None:
         self._reloading = asyncio.ensure_future(self._reload())
 
-    def _on_succession(self) -> None:
-        if not self._settings.successor:
-            self._say(i18n.text("gateway.handover-failed", detail=i18n.text("gateway.handover-none")))
-        elif self._succession is None or self._succession.done():
-            self._succession = asyncio.ensure_future(self._hand_over())
-
-    async def _hand_over(self) -> None:
-        """Let the successor take over; where it cannot, nothing is changed."""
-        command = self._settings.successor
-        self._say(i18n.text("gateway.handover-starts", command=shlex.join(command)))
-        try:
-            pid = await handover.hand_over(command, self._listener, self._settings.start_seconds)
-        except handover.NotTakenOverError as error:
-            self._say(i18n.text("gateway.handover-failed", detail=str(error)))
-            return
+    def _yield_to(self, pid: int) -> None:
+        """The successor answers. Whoever hears of it by systemd may rely on this one accepting no more."""
         self._parts.house.retiring = True
+        for server in self._server.servers:
+            server.close()
         notify.notify(f"MAINPID={pid}")
-        self._say(i18n.text("gateway.handover-done", pid=pid))
         self._stop.set()
 
     async def _take_over(self, from_whom: handover.Inherited) -> None:
@@ -152,10 +140,7 @@ class Life:
         """First the API, which finishes what is in flight, then the engine that it needs for that."""
         for task in others:
             task.cancel()
-        if self._succession is not None and not self._succession.done():
-            self._succession.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._succession
+        await self._succession.end()
         if self._parts.house.retiring:
             await self._server.retire(self._settings.limits.request_seconds, self._hurry)
         self._server.should_exit = True

@@ -35,6 +35,7 @@ class Service:
             "task": house.model.task,
             "engine": {"state": status.state.value, "variant": status.variant, "restarts": status.restarts},
             "version": __version__,
+            "release": house.model.release,
         }
         return json_reply(data, 200 if ready else 503)
 

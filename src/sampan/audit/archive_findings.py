@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampan.audit import not_elf
 from sampan.audit.subjects import Archive
 from sampan.audit.wheels import judge as wheels
 from sampan.audit.wheels import platforms
@@ -27,7 +28,13 @@ def judge(archive: Archive, world: World) -> Iterator[Finding]:
         files = [path for path in world.files if path.startswith(archive.folder + "/") and path in world.shown]
         said = wheel.read(archive.name, archive.contents)
         yield from wheels.judge(said, archive.shown, files, world)
-        yield from platforms.judge(said, archive.shown, files, world, given=archive.given)
+        foreign = list(platforms.judge(said, archive.shown, files, world, given=archive.given))
+        yield from foreign
+        if foreign:  # a library of another system is right where the whole wheel is for that system
+            return
+    # a wheel's libraries are there to be loaded; other archives hold test data and sources too
+    grave = archive.given and archive.name.endswith(".whl")
+    yield from not_elf.judge_members(archive.contents, archive.shown, grave=grave)
 
 
 def _some(what: list[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from sampan.audit.archives.unpack import is_archive
+from sampan.audit.archives.contents import Contents
+from sampan.audit.archives.unpack import is_archive, is_library
 from sampan.errors import BadInputError
 from sampan.spec.artefacts import Finding
 
@@ -20,7 +20,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_LIBRARY = re.compile(r".+\.so(\.\d+)*")
 _LINKER_TEXT = re.compile(rb"/\* GNU ld script|^\s*(?:INPUT|GROUP|OUTPUT_FORMAT)\s*\(", re.MULTILINE)
 _HEAD = 512
 
@@ -40,19 +39,28 @@ def judge(files: Mapping[str, str], given: frozenset[str], bundle: str | None) -
     warning there: sources and test data hold such files. Raises BadInputError (unreadable).
     """
     for path, shown in files.items():
-        library = _LIBRARY.fullmatch(posixpath.basename(path)) is not None
+        library = is_library(path)
         if is_archive(path) or not (library or path in given):
             continue
-        head = _head(path)
-        kind = next((one for one in _kinds() if head.startswith(one.first)), None)
-        if kind is None and library and _LINKER_TEXT.search(head):
-            continue  # the linker reads it, nobody loads it
-        if library or (kind and kind.foreign):
-            severity = "error" if path in given or _within(path, bundle) else "warning"
-            found = kind.name if kind else "other data" if head else "empty"
-            yield Finding("file.not-elf", severity, shown, (("found", found),))
-        elif kind and kind.holds:
-            yield Finding("file.unopened", "warning", shown, (("found", kind.name),))
+        grave = path in given or _within(path, bundle)
+        yield from _said(shown, _head(path), library=library, grave=grave)
+
+
+def judge_members(contents: Contents, shown: str, *, grave: bool) -> Iterator[Finding]:
+    """``file.not-elf`` for the members of an archive that are called libraries. ``grave``: they were meant to run."""
+    for name, head in contents.no_elf.items():
+        yield from _said(f"{shown}!{name}", head, library=True, grave=grave)
+
+
+def _said(shown: str, head: bytes, *, library: bool, grave: bool) -> Iterator[Finding]:
+    kind = next((one for one in _kinds() if head.startswith(one.first)), None)
+    if kind is None and library and _LINKER_TEXT.search(head):
+        return  # the linker reads it, nobody loads it
+    if library or (kind and kind.foreign):
+        found = kind.name if kind else "other data" if head else "empty"
+        yield Finding("file.not-elf", "error" if grave else "warning", shown, (("found", found),))
+    elif kind and kind.holds:
+        yield Finding("file.unopened", "warning", shown, (("found", kind.name),))
 
 
 def _within(path: str, bundle: str | None) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -59,3 +62,46 @@ def test_in_a_bundle_it_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "libx.so").write_bytes(b"")
     report = audit([tmp_path], TARGET, bundle=tmp_path)
     assert [(one.code, one.severity) for one in report.findings] == [("file.not-elf", "error")]
+
+
+MEMBERS = {"p/empty.so": b"", "p/lfs.so.1": LFS, "p/mac.so": b"\xcf\xfa\xed\xfe\x0c\0\0\1", "p/libc.so": LINKER_TEXT}
+SAID = {("p/empty.so", "empty"), ("p/lfs.so.1", "Git LFS pointer"), ("p/mac.so", "Mach-O (macOS)")}
+
+
+def wheel(folder: Path, platform: str) -> Path:
+    path = folder / f"p-1.0-py3-none-{platform}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, body in {**MEMBERS, "p-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\n"}.items():
+            archive.writestr(name, body)
+    return path
+
+
+def said_of(path: Path, place: Path) -> dict[tuple[str, str], str]:
+    """The member and what it is -> how grave that is."""
+    findings = [one for one in audit([place], TARGET).findings if one.code == "file.not-elf"]
+    assert all(one.path.startswith(f"{path.name}!") or f"/{path.name}!" in one.path for one in findings)
+    return {(one.path.partition("!")[2], dict(one.values)["found"]): one.severity for one in findings}
+
+
+def test_a_wheels_libraries_that_are_none_are_errors(tmp_path: Path) -> None:
+    path = wheel(tmp_path, "manylinux_2_17_aarch64")
+    assert said_of(path, path) == dict.fromkeys(SAID, "error")
+
+
+def test_in_a_wheel_that_only_lies_in_a_folder_they_are_warnings(tmp_path: Path) -> None:
+    assert said_of(wheel(tmp_path, "manylinux_2_17_aarch64"), tmp_path) == dict.fromkeys(SAID, "warning")
+
+
+def test_of_a_wheel_for_another_system_only_that_is_said(tmp_path: Path) -> None:
+    path = wheel(tmp_path, "macosx_11_0_arm64")
+    assert [one.code for one in audit([path], TARGET).findings if one.code != "wheel.record"] == ["wheel.platform"]
+
+
+def test_in_a_tar_they_are_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "sources.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, body in MEMBERS.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(body)
+            archive.addfile(entry, io.BytesIO(body))
+    assert said_of(path, path) == dict.fromkeys(SAID, "warning")

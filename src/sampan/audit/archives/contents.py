@@ -14,7 +14,8 @@ class Contents:
 
     ``files``: written into ``folder`` (ELF files, archives, metadata); ``names``: of all. ``links``: name -> where it
     leads. ``digests``: of a wheel's members, as RECORD writes them, with their size. ``heads``: the first bytes of a
-    wheel's scripts. ``set_id``: of those that run with their owner's rights where the archive is unpacked, not here.
+    wheel's scripts; ``no_elf``: of what is called a library and is no ELF file. ``set_id``: of those that run with
+    their owner's rights where the archive is unpacked, not here.
     ``faults``: by finding code, what is said of it and of which members.
     """
 
@@ -24,6 +25,7 @@ class Contents:
     links: dict[str, str] = field(default_factory=dict)
     digests: dict[str, tuple[str, int]] = field(default_factory=dict)
     heads: dict[str, bytes] = field(default_factory=dict)
+    no_elf: dict[str, bytes] = field(default_factory=dict)
     set_id: set[str] = field(default_factory=set)
     faults: dict[str, list[str]] = field(default_factory=dict)
     members: int = 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import posixpath
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,11 +22,18 @@ SUFFIXES = (".whl", ".zip", ".deb", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".txz"
 _ELF = b"\x7fELF"
 _READ = ("plan.json", "*/plan.json", "*.dist-info/WHEEL", "*.dist-info/RECORD", "*.dist-info/METADATA")
 _FIRST = 256  # bytes kept of a script: its first line
+_LIBRARY_HEAD = 512  # bytes kept of what is called a library and is none: enough to say what it is
+_LIBRARY = re.compile(r".+\.so(\.\d+)*")
 
 
 def is_archive(name: str) -> bool:
     """By the name's end, as pip, tar and dpkg go by it."""
     return name.lower().endswith(SUFFIXES)
+
+
+def is_library(name: str) -> bool:
+    """By the name's end, as the loader and Python go by it."""
+    return _LIBRARY.fullmatch(posixpath.basename(name)) is not None
 
 
 def unpack(archive: Path, folder: Path, budget: Budget) -> Contents:
@@ -88,6 +97,8 @@ def _file(found: Contents, name: str, member: Member, *, wheel: bool) -> None:
     try:
         first = member.read(PIECE)
         wanted = first.startswith(_ELF) or is_archive(name) or any(fnmatchcase(name, each) for each in _READ)
+        if is_library(name) and not first.startswith(_ELF):
+            found.no_elf[name] = first[:_LIBRARY_HEAD]
         if wheel and ".data/scripts/" in f"/{name}":
             found.heads[name] = first[:_FIRST]
         if wanted or wheel:

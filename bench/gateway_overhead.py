@@ -1,57 +1,30 @@
 """What the gateway costs: one short text through it, and the same text to its llama-server directly.
 
-    .venv/bin/python bench/gateway_overhead.py [--engine FILE] [--weights FILE.gguf] [--requests N]
+    .venv/bin/python bench/gateway_overhead.py [--weights W] [--quantization Q] [--variant V] [--requests N]
 
 Both reach the same engine process in turn, one request at a time, over kept connections and with the same client
-code. Engine and weights are taken from the store, where ``sampan ship --target this`` puts them. Exit code 1 where a
-limit is missed.
+code. Engine, weights and settings are those of a bundle for this machine (``chosen.py``). Exit code 1 where a limit
+is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import signal
 import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
-
-from sampan.edge.store import default_root
+from chosen import add_arguments, choose_from
+from running import Running, cpu_ms, gateway, rss_mib
 
 TEXT = "How do I open a savings account at this bank?"
 WARM_UP = 100
 LIMIT_MS = 0.5
+LIMIT_CPU_MS = 0.15
 LIMIT_RSS_MIB = 80.0
-MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
-SERVE = """
-import sys
-from pathlib import Path
-from sampan.gateway.serve import serve
-from sampan.gateway.settings import ServedModel, ServeSettings
-from sampan.spec.plan import EngineSettings
-engine, weights, threads, folder = sys.argv[1:]
-settings = EngineSettings(
-    context=512, batch=512, ubatch=512, slots=4, unified_kv=True, threads=0, embedding=True, pooling="mean"
-)
-serve(
-    ServeSettings(
-        Path(engine), "bench", Path(weights), ServedModel("bench", "embedding"), settings, int(threads), port=0,
-        run_folder=Path(folder),
-    ),
-    say=lambda line: print(line, flush=True),
-)
-"""
 
 
 class Client:
@@ -110,45 +83,6 @@ class Measured:
     cpu: float = 0.0
 
 
-@dataclass(frozen=True)
-class Running:
-    """A gateway and the socket of its engine."""
-
-    pid: int
-    port: int
-    engine: str
-
-
-@contextmanager
-def gateway(engine: Path, weights: Path, threads: int) -> Iterator[Running]:
-    with tempfile.TemporaryDirectory(prefix="gw") as folder:
-        words = [sys.executable, "-c", SERVE, str(engine), str(weights), str(threads), folder]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                yield Running(process.pid, _port_of(process), str(next(Path(folder).glob("*/engine.sock"))))
-            finally:
-                process.send_signal(signal.SIGTERM)
-                process.communicate()
-
-
-def _port_of(process: subprocess.Popen[str]) -> int:
-    for line in process.stdout or ():
-        if "http://" in line:
-            return int(line.split("http://")[1].split("/")[0].split(":")[1])
-    raise SystemExit("the gateway did not start")
-
-
-def cpu_ms(pid: int) -> float:
-    """CPU time of all threads of a process so far, as the scheduler counted it (nanoseconds, not ticks)."""
-    times = [int((each / "schedstat").read_text().split()[0]) for each in Path(f"/proc/{pid}/task").iterdir()]
-    return sum(times) / 1e6
-
-
-def rss_mib(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
 def measure(running: Running, encoding: str, requests: int) -> Measured:
     """In turn, so that whatever else the machine does hits both alike."""
     direct, through = Client(running.engine, encoding), Client(("127.0.0.1", running.port), encoding)
@@ -164,8 +98,8 @@ def measure(running: Running, encoding: str, requests: int) -> Measured:
     return measured
 
 
-def show(encoding: str, measured: Measured) -> float:
-    """Print one table; the overhead at the median in milliseconds."""
+def show(encoding: str, measured: Measured) -> tuple[float, float]:
+    """Print one table; the overhead at the median and the CPU of a request, milliseconds."""
     print(f"\n{encoding}: {len(measured.direct)} requests each, in turn")
     print(f"{'':<8}{'llama-server':>14}{'gateway':>12}{'ratio':>8}{'more ms':>10}")
     overhead = 0.0
@@ -174,40 +108,26 @@ def show(encoding: str, measured: Measured) -> float:
         print(f"{name:<8}{one:>14.3f}{other:>12.3f}{other / one:>8.2f}{other - one:>10.3f}")
         overhead = other - one if name == "p50" else overhead
     print(f"gateway CPU per request: {measured.cpu:.3f} ms")
-    return overhead
-
-
-def newest(pattern: str) -> Path | None:
-    """The newest file in the store that this machine can run, or read."""
-    files = [path for path in (default_root() / "made").rglob(pattern) if path.is_file()]
-    for path in sorted(files, key=lambda each: each.stat().st_mtime, reverse=True):
-        if path.suffix == ".gguf" or _is_native(path):
-            return path
-    return None
-
-
-def _is_native(path: Path) -> bool:
-    with path.open("rb") as file:
-        return bool(file.read(4) == b"\x7fELF" and ELFFile(file)["e_machine"] == MACHINES.get(platform.machine()))
+    return overhead, measured.cpu
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--engine", type=Path, default=newest("llama-server"))
-    parser.add_argument("--weights", type=Path, default=newest("*MiniLM*.gguf"))
+    add_arguments(parser)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=1, help="of the engine; fewer than CPUs, or both compete")
     given = parser.parse_args()
-    if given.engine is None or given.weights is None:
-        raise SystemExit("no engine or weights in the store: run `sampan ship --target this` first, or name them")
-    print(f"engine {given.engine}\nweights {given.weights}")
-    print(f"load before: {os.getloadavg()[0]:.2f} on {os.cpu_count()} CPUs; engine threads: {given.threads}")
-    with gateway(given.engine, given.weights, given.threads) as running:
-        overheads = [show(encoding, measure(running, encoding, given.requests)) for encoding in ("base64", "float")]
+    chosen = choose_from(given)
+    chosen.show()
+    print(f"engine threads: {given.threads}")
+    with gateway(chosen, given.threads) as running:
+        shown = [show(encoding, measure(running, encoding, given.requests)) for encoding in ("base64", "float")]
         rss = rss_mib(running.pid)
-    met = max(overheads) <= LIMIT_MS and rss <= LIMIT_RSS_MIB
+    more, cpu = max(each for each, _ in shown), shown[0][1]
+    met = more <= LIMIT_MS and cpu <= LIMIT_CPU_MS and rss <= LIMIT_RSS_MIB
     print(f"\ngateway RSS {rss:.1f} MiB (limit {LIMIT_RSS_MIB:g})")
-    print(f"more at the median, the larger of both: {max(overheads):.3f} ms (limit {LIMIT_MS:g})")
+    print(f"more at the median, the larger of both: {more:.3f} ms (limit {LIMIT_MS:g})")
+    print(f"CPU of a request with base64: {cpu:.3f} ms (limit {LIMIT_CPU_MS:g})")
     print("limits met" if met else "LIMIT MISSED")
     return 0 if met else 1
 

@@ -1,9 +1,10 @@
 """Throughput and latency under load: the gateway, and llama-server reached directly with two sets of flags.
 
-    .venv/bin/python bench/gateway_throughput.py [--engine FILE] [--weights FILE.gguf] [--seconds S] [--rounds N]
+    .venv/bin/python bench/gateway_throughput.py [--weights W] [--quantization Q] [--variant V] [--seconds S]
 
 Three servers over the same weights, measured in turn: llama-server with flags as they are often published
-(`-c 8192 -b 64 -np 2`), llama-server with the flags that sampan plans, and the gateway over the latter. Texts are
+(`-c 8192 -b 64 -np 2`), llama-server with the flags that sampan plans, and the gateway over the latter; engine,
+weights and plan are those of a bundle for this machine (``chosen.py``). Texts are
 sentences of this project's own documents, Chinese and English, at most 60 tokens, each sent once. Then: p99 of one
 interactive client, alone and while a job of many texts runs. Exit code 1 where a limit is missed.
 """
@@ -15,44 +16,23 @@ import asyncio
 import itertools
 import json
 import os
-import random
-import re
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import uvloop
-from gateway_overhead import cpu_ms, newest
+from chosen import Chosen, add_arguments, choose_from
+from running import cpu_ms, gateway, llama_server, planned_flags
+from sentences import distinct, sentences
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 PUBLISHED = "-c 8192 -b 64 -np 2"
-PLANNED = "-c 512 -b 512 -ub 512 -np 8 -kvu"
 CLIENTS = (1, 8, 64, 256)
 LIMITS = {("planned", 8): 1.1, ("planned", 64): 1.1, ("planned", 256): 1.1, ("planned", 1): 0.95}
 LIMITS |= {("published", 8): 1.4, ("published", 64): 1.4, ("published", 256): 1.4}
 LIMIT_P99 = 3.0
-LONGEST_ZH, LONGEST_EN = 50, 160  # characters: below 60 tokens
-
-
-def sentences() -> list[str]:
-    """Real sentences with their real lengths, shuffled the same way every time."""
-    found: set[str] = set()
-    for path in sorted((ROOT / "docs").rglob("*.md")):
-        text = re.sub(r"```.*?```|[`*|#>\[\]()]", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for sentence in re.split(r"(?<=[.。；;！!？?])\s*|\n+", text):
-            words = " ".join(sentence.split())
-            if 4 <= len(words) <= (LONGEST_EN if words.isascii() else LONGEST_ZH):
-                found.add(words)
-    texts = sorted(found)
-    random.Random(7).shuffle(texts)  # noqa: S311  (a fixed order, not a secret)
-    return texts
 
 
 @dataclass
@@ -122,8 +102,8 @@ async def load(port: int, clients: int, seconds: float, texts: Iterator[str]) ->
     return len(times) / (time.perf_counter() - began), times
 
 
-def measure(servers: list[Server], seconds: float, rounds: int, texts: Iterator[str]) -> None:
-    for clients in CLIENTS:
+def measure(servers: list[Server], counts: Sequence[int], seconds: float, rounds: int, texts: Iterator[str]) -> None:
+    for clients in counts:
         for server in servers:
             uvloop.run(load(server.port, clients, 0.5, texts))
         for turn in range(rounds):
@@ -136,12 +116,12 @@ def measure(servers: list[Server], seconds: float, rounds: int, texts: Iterator[
                 print(f"  {clients} clients, {server.name}: {rate:.1f} texts/s", file=sys.stderr, flush=True)
 
 
-def show(servers: list[Server]) -> bool:
+def show(servers: list[Server], counts: Sequence[int]) -> bool:
     """Print the table; True where all limits are met."""
     gateway, met = servers[-1], True
     heads = f"{'clients':<9}{'server':<11}{'texts/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'CPU ms':>8}"
     print(f"\n{heads}{'gateway is':>12}{'limit':>7}")
-    for clients, server in itertools.product(CLIENTS, servers):
+    for clients, server in itertools.product(counts, servers):
         rate = statistics.median(server.rates[clients])
         places = statistics.quantiles(server.times[clients], n=100)
         ratio = statistics.median(gateway.rates[clients]) / rate
@@ -178,76 +158,41 @@ async def beside_bulk(port: int, count: int, texts: Iterator[str]) -> tuple[floa
     return statistics.quantiles(alone, n=100)[98], statistics.quantiles(beside, n=100)[98], rate
 
 
-@contextmanager
-def direct(name: str, engine: Path, weights: Path, flags: str, threads: int) -> Iterator[Server]:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    words = [engine, "-m", weights, *flags.split(), "-t", str(threads), "-tb", str(threads), "--embeddings"]
-    words += ["--pooling", "mean", "--port", str(port), "--log-verbosity", "0"]
-    with tempfile.TemporaryFile() as log, subprocess.Popen([*map(str, words)], stdout=log, stderr=log) as process:
-        try:
-            wait_for(port)
-            yield Server(name, port, (process.pid,))
-        finally:
-            process.terminate()
-
-
-def wait_for(port: int) -> None:
-    import urllib.error
-    import urllib.request
-
-    for _ in range(600):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health"):
-                return
-        except (OSError, urllib.error.URLError):
-            time.sleep(0.05)
-    raise SystemExit("llama-server did not start")
-
-
-def distinct(texts: list[str]) -> Iterator[str]:
-    """Each text once; after all have been sent, again with a number, so that none ever comes twice."""
-    for turn in itertools.count():
-        for text in texts:
-            yield text if not turn else f"{turn} {text}"
-
-
 def main() -> int:
-    from tests.fakes.served import served
-
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--engine", type=Path, default=newest("llama-server"))
-    parser.add_argument("--weights", type=Path, default=newest("*MiniLM*.gguf"))
+    add_arguments(parser)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--clients", type=int, nargs="*", default=CLIENTS)
     parser.add_argument("--bulk", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    if given.engine is None or given.weights is None:
-        raise SystemExit("no engine or weights in the store: run `sampan ship --target this` first, or name them")
+    chosen = choose_from(given)
+    chosen.show()
     texts = distinct(sentences())
-    print(f"engine {given.engine}\nweights {given.weights}")
-    print(f"load before: {os.getloadavg()[0]:.2f} on {os.cpu_count()} CPUs")
     with ExitStack() as stack:
-        servers = [
-            stack.enter_context(direct(name, given.engine, given.weights, flags, given.threads))
-            for name, flags in (("published", PUBLISHED), ("planned", PLANNED))
-        ]
-        limits = {"queue_requests": 1024}
-        running = stack.enter_context(
-            served(engine=given.engine, weights=given.weights, limits=limits, threads=given.threads)
-        )
-        servers.append(Server("gateway", running.port, (running.process.pid, running.engine_pid)))
-        measure(servers, given.seconds, given.rounds, texts)
-        met = show(servers)
-        alone, beside, rate = uvloop.run(beside_bulk(running.port, given.bulk, texts))
+        servers = servers_of(chosen, given.threads, stack)
+        measure(servers, given.clients, given.seconds, given.rounds, texts)
+        met = show(servers, given.clients)
+        alone, beside, rate = uvloop.run(beside_bulk(servers[-1].port, given.bulk, texts))
     print(f"\none interactive client, p99: alone {alone * 1e3:.1f} ms, beside the job {beside * 1e3:.1f} ms")
     print(f"ratio {beside / alone:.2f} (limit {LIMIT_P99:g}); the job of {given.bulk} texts: {rate:.1f} texts/s")
     met = met and beside / alone <= LIMIT_P99
     print("limits met" if met else "LIMIT MISSED")
     return 0 if met else 1
+
+
+def servers_of(chosen: Chosen, threads: int, stack: ExitStack) -> list[Server]:
+    """All three, the gateway last."""
+    number = str(threads)
+    published = [*PUBLISHED.split(), "-t", number, "-tb", number, "--embeddings", "--pooling", "mean"]
+    flags = {"published": [*published, "--log-verbosity", "0"], "planned": planned_flags(chosen, threads)}
+    servers = []
+    for name, words in flags.items():
+        pid, port = stack.enter_context(llama_server(chosen, words))
+        servers.append(Server(name, port, (pid,)))
+    running = stack.enter_context(gateway(chosen, threads, {"queue_requests": 1024}))
+    return [*servers, Server("gateway", running.port, (running.pid, running.engine_pid))]
 
 
 if __name__ == "__main__":

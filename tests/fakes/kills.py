@@ -17,7 +17,9 @@ from tests.unit.install.conftest import FakeSystemd
 from sampan.spec.ports import Completed
 
 #: what changes a disk, by the interpreter's own audit events; https://docs.python.org/3/library/audit_events.html
-_CHANGES = frozenset(("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.chmod", "os.link"))
+_CHANGES = frozenset(
+    ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.chmod", "os.link", "os.truncate")
+)
 _DEAD = {"ActiveState": "inactive", "SubState": "dead", "MainPID": "0"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -95,6 +97,8 @@ class LastingSystemd(FakeSystemd):
             self.state |= {"Last": str(self.next_pid), "Runs": self.runnable()}
         if words[0] == "systemctl" and words[1] == "stop":
             self.state |= {"Last": str(self.next_pid), "Runs": ""}
+        if words[0] == "systemctl" and words[1] == "kill" and "Successor" in self.state:
+            self.state |= {"Last": str(self.next_pid), "Next": self.runnable()}
         self._save()
         if self.countdown:
             self.countdown.tick()
@@ -114,6 +118,10 @@ class LastingSystemd(FakeSystemd):
         command = next(line for line in unit.read_text().splitlines() if line.startswith("ExecStart="))
         return f"{(self.prefix / 'current').readlink()} {command.rpartition(' ')[2]}"
 
+    def taken_over(self) -> None:
+        """The successor runs what was to be run when it was started."""
+        self.state["Runs"] = self.state.pop("Next")
+
     def running(self) -> str:
         """What runs."""
         return str(json.loads(self._file.read_text()).get("Runs", "")) if self._file.is_file() else ""
@@ -128,6 +136,7 @@ class LastingSystemd(FakeSystemd):
             "Last": "100",
         }
         self._file.write_text(json.dumps(state | {"Runs": runs}))
+        shutil.rmtree(self.root / "run/systemd/system.control", ignore_errors=True)
 
 
 @dataclass

@@ -27,7 +27,7 @@ _BUFFER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Member:
-    """One entry: its path without the final slash, and where its bytes are in the tar."""
+    """One entry: its path without the final slash, and where its bytes are in the tar. ``start``: of its headers."""
 
     path: str
     folder: bool
@@ -35,6 +35,7 @@ class Member:
     mtime: int
     offset: int
     size: int
+    start: int = 0
 
 
 def unpack(tar: Path, out: Path) -> Path:
@@ -59,39 +60,44 @@ def unpack(tar: Path, out: Path) -> Path:
     return final
 
 
-def read_members(stream: BinaryIO, tar: Path) -> tuple[Member, ...]:
-    """Every entry of the archive, in its order. Raises BadInputError, VerificationError."""
+def read_members(stream: BinaryIO, tar: Path, *, cut: bool = False) -> tuple[Member, ...]:
+    """Every entry of the archive, in its order; with ``cut`` what is left of one whose end was taken away.
+
+    Raises BadInputError, VerificationError.
+    """
     stream.seek(0, 2)
     end = stream.tell()
     found: list[Member] = []
-    for member in _members(stream, end, tar):
+    for member in _members(stream, end, tar, cut):
         found.append(member)
         if len(found) > _MAX_MEMBERS:
             raise VerificationError("bundle.tar-entry", path=str(tar), entry=member.path, fault="count")
     return tuple(found)
 
 
-def _members(stream: BinaryIO, end: int, tar: Path) -> Iterator[Member]:
-    offset, long_name = 0, None
-    while True:
+def _members(stream: BinaryIO, end: int, tar: Path, cut: bool) -> Iterator[Member]:
+    offset, start, long_name = 0, 0, None
+    while not (cut and offset + _BLOCK > end):
         info = _header(stream, offset, tar)
         if info is None:
             return
+        start = start if long_name is not None else offset
         data, offset = offset + _BLOCK, offset + _BLOCK + -(-info.size // _BLOCK) * _BLOCK
-        if info.size < 0 or offset > end:
+        if info.size < 0 or (offset > end and not cut):
             raise BadInputError("bundle.tar-cut", path=str(tar))
         if info.type == _LONG_NAME:
             if long_name is not None or info.size > _MAX_PATH_BYTES:
                 raise VerificationError("bundle.tar-entry", path=str(tar), entry=info.name, fault="length")
+            if offset > end:
+                return
             stream.seek(data)
             long_name = stream.read(info.size).rstrip(b"\0").decode("utf-8", "surrogateescape")
             continue
         name, long_name = long_name or info.name, None
         if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
             raise VerificationError("bundle.tar-entry", path=str(tar), entry=name, fault="kind")
-        yield Member(
-            name.removesuffix("/"), info.type == tarfile.DIRTYPE, info.mode, int(info.mtime), data, info.size
-        )
+        folder = info.type == tarfile.DIRTYPE
+        yield Member(name.removesuffix("/"), folder, info.mode, int(info.mtime), data, info.size, start)
 
 
 def _header(stream: BinaryIO, offset: int, tar: Path) -> tarfile.TarInfo | None:

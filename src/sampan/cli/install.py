@@ -37,6 +37,7 @@ def install(
         False, "--allow-downgrade", help=i18n.text("cli.install.opt.allow-downgrade")
     ),
     unsigned: bool = typer.Option(False, "--unsigned", help=i18n.text("cli.install.opt.unsigned")),
+    consume: bool = typer.Option(False, "--consume", help=i18n.text("cli.opt.consume-bundle")),
     json: options.Json = False,
 ) -> None:
     """Lay the release down, start the service, prove it; undo everything where a step fails."""
@@ -67,6 +68,7 @@ def install(
         unsigned=unsigned,
         who=installing.who(),
         guards=installing.guards(),
+        consume=consume,
     )
     installed = run(wanted, target.hands(_echo, output.progress()))
     if output.wants_json():

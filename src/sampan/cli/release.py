@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _KEEP = typer.Option(2, "--keep", min=2, help=i18n.text("cli.gc.opt.keep"))
 _UNSIGNED = typer.Option(False, "--unsigned", help=i18n.text("cli.install.opt.unsigned"))
 _DOWNGRADE = typer.Option(False, "--allow-downgrade", help=i18n.text("cli.install.opt.allow-downgrade"))
+_CONSUME = typer.Option(False, "--consume", help=i18n.text("cli.opt.consume-bundle"))
 
 
 def register(app: typer.Typer) -> None:
@@ -46,17 +47,18 @@ def upgrade(
     trusted: Path | None = typer.Option(None, "--trusted", help=i18n.text("cli.opt.trusted"), file_okay=False),
     unsigned: bool = _UNSIGNED,
     allow_downgrade: bool = _DOWNGRADE,
+    consume: bool = _CONSUME,
     keep: int = _KEEP,
     name: Name = None,
     prefix: Prefix = None,
     json: options.Json = False,
 ) -> None:
     """Judge the bundle with this release's own code, then let it take over; what fails is taken back."""
-    from sampan.flow import installing
+    from sampan.flow import installing, opening
     from sampan.trust import keyring
 
     keys = [keyring.read(path) for path in key] or keyring.load(trusted or keyring.SYSTEM)
-    wish = installing.Wish(keys, unsigned, allow_downgrade, keep)
+    wish = opening.Wish(keys, unsigned, allow_downgrade, keep, consume)
     _print(installing.upgrade(bundle, _found(name, prefix), wish, _say, output.progress()))
 
 

@@ -4,47 +4,26 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sampan import disk, i18n
-from sampan.bundle import delta
-from sampan.bundle.archive import Archive
-from sampan.errors import BadInputError, MissingToolError, UsageError, VerificationError
-from sampan.flow import target, trusting
-from sampan.install import change, gc, release, source, sums
+from sampan.errors import BadInputError, MissingToolError, UsageError
+from sampan.flow import target
+from sampan.flow.opening import Wish, opened
+from sampan.install import change, gc
 from sampan.install import rollback as rolling
-from sampan.install.model import DEFAULT_HOME, RELEASES, Installed, InstallOptions
-from sampan.install.source import Source
+from sampan.install.model import DEFAULT_HOME, Installed, InstallOptions
 from sampan.install.steps import put
-from sampan.spec import codec
-from sampan.spec.plan import Plan
 from sampan.spec.ports import Progress
 from sampan.survey import features
 from sampan.survey import guards as security
-from sampan.trust.keys import PublicKey
 
 if TYPE_CHECKING:
     from sampan.install.service import Found
-    from sampan.trust.policy import Verdict
 
 Say = Callable[[str], None]
-_OVERRULED = ("unsigned", "unknown-signer")  # what --unsigned overrules; forgery is never overlooked
-
-
-@dataclass(frozen=True)
-class Wish:
-    """How an upgrade is to be done. ``keys``: those that count here."""
-
-    keys: Sequence[PublicKey]
-    unsigned: bool = False
-    allow_downgrade: bool = False
-    keep: int = 2
 
 
 def who() -> str:
@@ -70,7 +49,7 @@ def upgrade(path: Path, found: Found, wish: Wish, say: Say, progress: Progress) 
     Raises VerificationError, BadInputError, and as ``install`` does.
     """
     record = _need(found)
-    with _opened(path, record, wish, say, progress) as given:
+    with opened(path, record, wish, say, progress) as given:
         if given.plan.name != record.name:
             raise BadInputError("install.other-service", path=str(path), found=given.plan.name, wanted=record.name)
         options = InstallOptions(
@@ -92,76 +71,6 @@ def _need(found: Found) -> Installed:
     if found.record is None:
         raise UsageError("install.not-installed", prefix=str(DEFAULT_HOME / found.name))
     return found.record
-
-
-@contextmanager
-def _opened(path: Path, record: Installed, wish: Wish, say: Say, progress: Progress) -> Iterator[Source]:
-    """The bundle as a source; who vouches for its list of files is judged before a byte is copied."""
-
-    def prove(copy: Path) -> None:
-        checked = trusting.check(copy, wish.keys, progress)
-        if checked.problems:
-            why = i18n.text("install.untrusted.damaged", first=checked.problems[0].message)
-            raise VerificationError("install.untrusted", path=str(path), why=why)
-        _accept(path, checked.verdict, wish)
-
-    verdict = trusting.judge(path, wish.keys, progress)
-    _accept(path, verdict, wish)
-    signers = ", ".join(f"SHA256:{one}" for one in verdict.signers)
-    say(i18n.text("install.signed-by", signers=signers) if signers else i18n.text("install.unsigned-first"))
-    if path.is_dir():
-        yield source.from_folder(path, prove)
-        return
-    if delta.is_delta(path):
-        with _rebuilt(path, record, progress) as folder:
-            whole = source.from_folder(folder, prove)
-            yield replace(whole, lay=lambda partial, _progress: _move(folder, partial))
-        return
-    with path.open("rb") as stream:
-        yield _of_tar(Archive(stream, path), prove)
-
-
-@contextmanager
-def _rebuilt(path: Path, record: Installed, progress: Progress) -> Iterator[Path]:
-    """The whole bundle that a delta stands for, made beside the releases from the one in force; gone at the end."""
-    prefix = Path(record.prefix)
-    with disk.filesystem_errors(prefix):
-        release.sweep_rebuilt(prefix)
-        place = prefix / f"{release.REBUILT}{os.getpid()}"
-        place.mkdir(0o700)
-    try:
-        yield delta.rebuild(path, prefix / RELEASES / str(record.release), place, progress=progress)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _move(folder: Path, partial: Path) -> None:
-    """It lies on the same disk, and is nobody's but ours."""
-    folder.rename(partial)
-
-
-def _accept(path: Path, verdict: Verdict, wish: Wish) -> None:
-    """As install.sh does: without any trusted key nobody can be asked. Raises VerificationError."""
-    status = verdict.status
-    fine = status == "trusted" or (status in _OVERRULED and (wish.unsigned or not wish.keys))
-    if not fine:
-        raise VerificationError("install.untrusted", path=str(path), why=i18n.text(f"install.untrusted.{status}"))
-
-
-def _of_tar(tar: Archive, prove: Callable[[Path], None]) -> Source:
-    text, listed = tar.read("plan.json"), tar.read(sums.NAME)
-    if text is None or listed is None:
-        raise BadInputError("bundle.unsealed", path=str(tar.path))
-    digests = sums.parse(listed.decode("utf-8", "replace"), where=f"{tar.path}: {sums.NAME}")
-    members = sorted(tar.files.items(), key=lambda pair: pair[1].offset)
-    total = sum(member.size for _, member in members)
-
-    def lay(folder: Path, progress: Progress) -> None:
-        pieces = (release.Piece(name, bool(one.mode & 0o100), tar.pieces(one)) for name, one in members)
-        release.lay(pieces, digests, folder, progress, total)
-
-    plan = codec.from_json(Plan, text.decode("utf-8", "replace"), where=f"{tar.path}: plan.json")
-    return Source(tar.path, plan, listed, total, lay, prove)
 
 
 def rollback(found: Found, wanted: int | None, say: Say, progress: Progress) -> Installed:

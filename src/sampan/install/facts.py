@@ -72,7 +72,7 @@ def gather(machine: Machine, given: Source, prefix: Path, port: int) -> HostFact
         no_exec=place.no_exec(prefix, folder),
         writable=os.access(folder, os.W_OK | os.X_OK),
         closed=place.closed(folder),
-        needed=0 if state == "same" else given.size,
+        needed=0 if state == "same" else given.room(folder),
         port_owner=_port_owner(machine, port, record, systemd),
         prefix_state=_prefix_state(prefix, record),
         record=record,

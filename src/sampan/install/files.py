@@ -22,8 +22,9 @@ def lay_down(job: Job, source: Source) -> None:
         job.say("kept", folder=job.release)
         return
     disk.make_folders(job.release.parent)
-    partial = release.aside(job.release, release.PARTIAL)
-    shutil.rmtree(partial, ignore_errors=True)  # of an earlier run that was killed
+    partial = release.aside(job.release, source.aside)
+    if source.aside == release.PARTIAL:
+        shutil.rmtree(partial, ignore_errors=True)  # of an earlier run that was killed
     source.lay(partial, job.hands.progress)
     source.prove(partial)
     release.settle(partial, job.release)

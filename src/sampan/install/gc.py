@@ -89,9 +89,15 @@ def collect(prefix: Path, record: Installed, keep: int, echo: Echo) -> tuple[int
 
 
 def gc(prefix: Path, keep: int, machine: Machine, hands: Hands) -> Collected:
-    """``collect`` as a command of its own. Raises BusyError, BadInputError, FilesystemError."""
+    """``collect`` as a command of its own; what was taken for a release that did not come to be is given up, too.
+
+    Raises BusyError, BadInputError, FilesystemError.
+    """
     with disk.filesystem_errors(prefix), change.alone(prefix, machine, hands) as lock:
         change.take(lock, prefix)
         record = read_record(prefix)
         gone = collect(prefix, record, keep, hands.echo) if record else ()
+        for target in release.taken(prefix / RELEASES):
+            release.give_up(target)
+            hands.echo(i18n.text("install.removed", thing=str(release.aside(target, release.TAKING))))
     return Collected(str(prefix), gone)

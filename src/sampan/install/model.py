@@ -57,7 +57,8 @@ class InstallOptions:
     ``/etc/sampan/<name>/keys.json``, if any.
 
     ``features`` are this CPU's, in the kernel's words; ``guards`` the security modules at work. ``health_seconds``
-    bounds the wait for the first answer. ``who`` is the person who overrides a refusal, for the record.
+    bounds the wait for the first answer. ``who`` is the person who overrides a refusal, for the record. ``consume``:
+    the bundle's files become the release's own, and its folder goes.
     """
 
     bundle: Path
@@ -75,6 +76,7 @@ class InstallOptions:
     who: str = "?"
     guards: tuple[str, ...] = ()
     keep: int = 2
+    consume: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,22 +12,28 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import VerificationError
-from sampan.install import sums
+from sampan.install import disk, links, sums
 from sampan.install.disk import FILE_MODE, FOLDER_MODE, PROGRAM_MODE, sync_folder
 from sampan.spec.ports import Progress
 
 _BLOCK = 1 << 20
 REBUILT = ".rebuilt-"  # in the prefix, with the process that is at it
 PARTIAL, GONE, DAMAGED = "partial", "gone", "damaged"
+#: what was taken out of a bundle that gets shorter meanwhile, and the note that there is no other copy of it
+TAKING, ONLY = "taking", "only"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One file on its way into a release: its path in the bundle, whether it is a program, its bytes."""
+    """One file on its way into a release: its path in the bundle, whether it is a program, its bytes.
+
+    ``file``: the one that may become the release's own instead of being copied.
+    """
 
     name: str
     program: bool
     blocks: Iterable[bytes]
+    file: Path | None = None
 
 
 def aside(target: Path, why: str) -> Path:
@@ -35,23 +41,27 @@ def aside(target: Path, why: str) -> Path:
     return target.with_name(f".{target.name}.{why}")
 
 
-def lay_folder(bundle: Path, folder: Path, progress: Progress) -> None:
-    """Copy what SHA256SUMS of ``bundle`` lists, and the list. Raises VerificationError, BadInputError, OSError."""
+def lay_folder(bundle: Path, folder: Path, progress: Progress, *, link: bool = False) -> None:
+    """Copy what SHA256SUMS of ``bundle`` lists, and the list; with ``link`` give it second names where that is sound.
+
+    Raises VerificationError, BadInputError, OSError.
+    """
     listed = sums.read(bundle)
     sums.check_names(bundle, listed)
     total = sum((bundle / name).stat().st_size for name in listed if (bundle / name).is_file())
     extras = tuple(name for name in (sums.NAME, sums.SIGNATURE) if (bundle / name).is_file())
-    lay(_pieces(bundle, (*listed, *extras)), listed, folder, progress, total)
+    lay(_pieces(bundle, (*listed, *extras), link), listed, folder, progress, total)
 
 
-def _pieces(bundle: Path, names: Iterable[str]) -> Iterator[Piece]:
+def _pieces(bundle: Path, names: Iterable[str], link: bool) -> Iterator[Piece]:
     for name in names:
         source = bundle / name
         if not source.is_file():
             raise VerificationError("install.missing-file", path=name)
         with source.open("rb") as reader:
             program = bool(os.fstat(reader.fileno()).st_mode & 0o100)
-            yield Piece(name, program, iter(lambda reader=reader: reader.read(_BLOCK), b""))  # type: ignore[misc]
+            blocks = iter(lambda reader=reader: reader.read(_BLOCK), b"")  # type: ignore[misc]
+            yield Piece(name, program, blocks, source if link else None)
 
 
 def lay(pieces: Iterable[Piece], listed: Mapping[str, str], folder: Path, progress: Progress, total: int) -> None:
@@ -71,6 +81,8 @@ def _write(folder: Path, piece: Piece, digest: str | None) -> int:
     for parent in reversed(copy.relative_to(folder).parents[:-1]):
         if not (folder / parent).is_dir():
             _folder(folder / parent)
+    if piece.file is not None and (linked := links.link(piece.file, copy, digest)) is not None:
+        return linked
     seen, size = hashlib.sha256(), 0
     with copy.open("xb") as writer:
         for block in piece.blocks:
@@ -100,8 +112,29 @@ def settle(partial: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
+def only_copy(target: Path) -> None:
+    """Note that ``target`` is being taken out of its bundle: ``retire`` then keeps it aside. Raises OSError."""
+    disk.write(aside(target, ONLY), b"")
+
+
+def taken(releases: Path) -> tuple[Path, ...]:
+    """The releases that were begun by taking them out of their bundles, and did not come to be."""
+    found = releases.glob(f".*.{TAKING}") if releases.is_dir() else ()
+    return tuple(sorted(releases / left.name.split(".")[1] for left in found))
+
+
+def give_up(target: Path) -> None:
+    """Remove what was taken for a release that did not come to be. Raises OSError."""
+    shutil.rmtree(aside(target, TAKING), ignore_errors=True)
+    aside(target, ONLY).unlink(missing_ok=True)
+
+
 def retire(target: Path) -> None:
     """Remove a release so that a half-removed one never stands under its name. Raises OSError."""
+    if aside(target, ONLY).exists() and target.exists():
+        target.rename(aside(target, TAKING))
+        sync_folder(target.parent)
+        return
     gone = aside(target, GONE)
     shutil.rmtree(gone, ignore_errors=True)
     with suppress(FileNotFoundError):
@@ -117,11 +150,17 @@ def runs_from(target: Path) -> bool:
 
 
 def sweep(releases: Path) -> None:
-    """Remove what killed runs left beside the releases; a damaged one returns where nothing took its place."""
+    """Remove what killed runs left beside the releases; a damaged one returns where nothing took its place, and what
+    was taken out of its bundle stays until it is the release, or given up.
+    """
     for left in sorted(releases.glob(".*")) if releases.is_dir() else ():
         number, _, why = left.name[1:].partition(".")
         if why == DAMAGED and not (releases / number).exists():
             left.rename(releases / number)
+        elif why in (TAKING, ONLY) and not (releases / number).exists():
+            continue
+        elif why == ONLY:
+            left.unlink(missing_ok=True)
         elif number.isdecimal():
             shutil.rmtree(left, ignore_errors=True)
 

@@ -42,7 +42,7 @@ def install(options: InstallOptions, hands: Hands) -> Installed:
     BadInputError, VerificationError, ServiceError; whatever is raised, what ran before runs again and nothing new
     is left.
     """
-    return put("install", source.from_folder(options.bundle), options, hands)
+    return put("install", source.from_folder(options.bundle, consume=options.consume), options, hands)
 
 
 def put(verb: str, given: Source, options: InstallOptions, hands: Hands) -> Installed:
@@ -76,6 +76,7 @@ def put(verb: str, given: Source, options: InstallOptions, hands: Hands) -> Inst
         done = change.make(job, lock, partial(_steps, given))
         gc.collect(prefix, done, options.keep, hands.echo)
     _farewell(job)
+    given.used()
     return done
 
 

@@ -17,7 +17,7 @@ from sampan.edge.progress import SilentProgress
 from sampan.errors import BadInputError, FilesystemError, IncompatibleError, VerificationError
 from sampan.flow import installing, signing_keys, trusting
 from sampan.flow import target as flow_target
-from sampan.flow.installing import Wish
+from sampan.flow.opening import Wish
 from sampan.install import service
 from sampan.install.model import Installed
 from sampan.install.steps import install

@@ -62,6 +62,7 @@ usage() {
   --key FILE         public key that must have signed the bundle (default: those in /etc/sampan/trusted-keys, if any)
   --unsigned         install although no trusted key signed it; recorded
   --allow-downgrade  let an older release take over; recorded
+  --consume          the files of this folder become the release's: needs no room for a copy, and the folder goes
   --help             show this
 Run as root to install a service of the machine." \
         "用法：./install.sh [选项]
@@ -77,6 +78,7 @@ Run as root to install a service of the machine." \
   --key 文件         部署包必须由该公钥签名（默认：/etc/sampan/trusted-keys 中的公钥，如有）
   --unsigned         即使没有受信任的签名也安装（会被记录）
   --allow-downgrade  允许安装更旧的版本（会被记录）
+  --consume          本目录的文件直接成为安装的版本：无需再占一份空间，安装后本目录被删除
   --help             显示本说明
 安装为本机服务需要 root。"
 }
@@ -89,7 +91,7 @@ is_port() {
 }
 
 started_in=$(pwd)
-prefix='' port='' host='' memory='' cpus='' cpu_list='' kind='' key='' unsigned=no downgrade=no
+prefix='' port='' host='' memory='' cpus='' cpu_list='' kind='' key='' unsigned=no downgrade=no consume=no
 while [ $# -gt 0 ]; do
     case $1 in
         --prefix=*) prefix=${1#*=} ;;
@@ -115,6 +117,7 @@ while [ $# -gt 0 ]; do
         --no-service | --user | --script) kind=$1 ;;
         --unsigned) unsigned=yes ;;
         --allow-downgrade) downgrade=yes ;;
+        --consume) consume=yes ;;
         -h | --help)
             usage
             exit 0
@@ -318,4 +321,5 @@ set -- install
 [ -z "$kind" ] || set -- "$@" "$kind"
 [ "$unsigned" = no ] || set -- "$@" --unsigned
 [ "$downgrade" = no ] || set -- "$@" --allow-downgrade
+[ "$consume" = no ] || set -- "$@" --consume
 exec ./sampan "$@"

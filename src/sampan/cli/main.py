@@ -28,7 +28,7 @@ WORKSHOP_VERBS = (
     "carry",
 )
 EVERYWHERE = ("survey",)
-SERVICE_VERBS = ("status", "start", "stop", "restart", "logs", "uninstall")  # all in one module
+SERVICE_VERBS = ("status", "start", "stop", "restart", "recover", "logs", "uninstall")  # all in one module
 RELEASE_VERBS = ("upgrade", "rollback", "releases", "gc")  # these, too
 TARGET_VERBS = (
     "serve",

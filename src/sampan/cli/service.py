@@ -1,4 +1,4 @@
-"""``sampan status | start | stop | restart | logs | uninstall``: the life of an installed service."""
+"""``sampan status | start | stop | restart | recover | logs | uninstall``: the life of an installed service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Prefix = Annotated[Path | None, typer.Option("--prefix", help=i18n.text("cli.opt
 
 def register(app: typer.Typer) -> None:
     """Add the verbs."""
-    for verb in (status, start, stop, restart, logs, uninstall):
+    for verb in (status, start, stop, restart, recover, logs, uninstall):
         options.add(app, verb, options.TARGET_PANEL)
 
 
@@ -87,6 +87,18 @@ def restart(name: Name = None, prefix: Prefix = None) -> None:
     found = _settled(name, prefix)
     run(found, found.machine(ProcessRunner()))
     typer.echo(i18n.text("cli.restarted", name=found.name))
+
+
+def recover(name: Name = None, prefix: Prefix = None) -> None:
+    """Take back what was cut off and nothing else: what the machine does at boot before it starts the service."""
+    from sampan.flow import installing
+
+    said: list[str] = []
+    found = _found(name, prefix)
+    if found.record is not None:
+        installing.settle(found, lambda line: said.append(line) or typer.echo(line))  # type: ignore[func-returns-value]
+    if not said:
+        typer.echo(i18n.text("cli.recover.nothing", name=found.name))
 
 
 def _settled(name: str | None, prefix: Path | None) -> Found:

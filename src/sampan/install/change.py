@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.errors import BusyError, MissingToolError
-from sampan.install import account, config, disk, journal, lock, recover, release
+from sampan.install import account, boot_guard, config, disk, journal, lock, recover, release
 from sampan.install.facts import read_record
 from sampan.install.job import Hands, Job, write_record
 from sampan.install.journal import Pending
@@ -98,6 +98,7 @@ def make(job: Job, held: Lock, steps: Callable[[Job], None]) -> Installed:
         raise
     config.keep(prefix, done, job.unit)
     release.sweep(prefix / RELEASES)
+    boot_guard.disarm(prefix, done.name, job.machine)
     journal.clear(prefix)
     return done
 

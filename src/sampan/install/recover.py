@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import SampanError
-from sampan.install import account, config, disk, journal, key_file, release, removal
+from sampan.install import account, boot_guard, config, disk, journal, key_file, release, removal
 from sampan.install.facts import read_record
 from sampan.install.journal import SWITCHING, Pending
 from sampan.install.machine import RUN, Machine
@@ -28,6 +28,8 @@ def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
     _sweep(prefix, machine)
     release.sweep_rebuilt(prefix)
     if pending is None:
+        if (now := read_record(prefix)) is not None and now.service:
+            boot_guard.disarm(prefix, now.name, machine)
         release.sweep(releases)
         for number in config.numbers(prefix):
             if not (releases / str(number)).exists():  # a ``gc`` was killed between the two
@@ -41,6 +43,7 @@ def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
         path = machine.unit_file(record.name)
         config.keep(prefix, record, path.read_text(encoding="utf-8") if record.service else None)
         release.sweep(releases)
+        boot_guard.disarm(prefix, record.name, machine)
         journal.clear(prefix)
     else:
         echo(i18n.text("install.recovering", verb=pending.verb, release=pending.release))
@@ -69,6 +72,7 @@ def take_back(prefix: Path, pending: Pending, machine: Machine, echo: Echo) -> b
             echo(i18n.text("install.undo-failed", detail=str(error)))
             whole = False
     if whole and pending.before is not None:
+        boot_guard.disarm(prefix, pending.name, machine)
         journal.clear(prefix)
     return whole
 

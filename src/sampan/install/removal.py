@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import MissingToolError
-from sampan.install import account, disk, journal, key_file, release
+from sampan.install import account, boot_guard, disk, journal, key_file, release
 from sampan.install.machine import RUN, Machine
 from sampan.install.model import (
     CONFIG,
@@ -51,6 +51,7 @@ def steps(record: Installed, machine: Machine, purge: bool) -> Iterator[str]:
 def _unit(record: Installed, machine: Machine) -> Iterator[str]:
     name = record.name
     path = machine.unit_file(name)
+    boot_guard.disarm(Path(record.prefix), name, machine)
     if path.is_file():
         machine.must(*machine.manage(name, "stop"), timeout=None)
         machine.must(*machine.manage(name, "disable"))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from sampan.errors import ServiceError
-from sampan.install import account, disk, files, journal, key_file
+from sampan.install import account, boot_guard, disk, files, journal, key_file
 from sampan.install.job import Job
 from sampan.install.machine import number
 from sampan.install.model import CURRENT, RELEASES, probe_host, unit_name
@@ -21,6 +21,7 @@ def go_live(job: Job) -> None:
         account.ensure(job.machine, job.record.user)
         key_file.hand_over(job.machine, job.record)
         job.say("user", user=job.record.user)
+    boot_guard.arm(job.prefix, job.pending, job.machine)
     journal.write(job.prefix, replace(job.pending, stage=journal.SWITCHING))
     if job.unit is None:
         files.switch(job)

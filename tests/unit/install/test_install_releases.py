@@ -62,7 +62,7 @@ def test_rolling_back_to_what_does_not_serve_changes_nothing(two: Target) -> Non
     with pytest.raises(ServiceError):
         back(two)
     assert two.files() == before
-    assert two.systemd.log[-1] == ("systemctl", "restart", "--no-block", "sampan-mini.service")
+    assert ("systemctl", "restart", "--no-block", "sampan-mini.service") in two.systemd.log[-2:]
 
 
 def test_a_release_that_is_not_whole_is_not_returned_to(two: Target) -> None:

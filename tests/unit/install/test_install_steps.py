@@ -165,7 +165,7 @@ def test_a_wrong_answer_brings_the_old_release_back(target: Target, bundle: Path
     with pytest.raises(ServiceError):
         install(target.options(newer, port=9300), target.hands())
     assert target.files() == before
-    assert target.systemd.log[-1] == ("systemctl", "restart", "--no-block", "sampan-mini.service")
+    assert ("systemctl", "restart", "--no-block", "sampan-mini.service") in target.systemd.log[-2:]
 
 
 def test_an_interruption_is_undone_too(target: Target, bundle: Path) -> None:

@@ -75,10 +75,19 @@ stop() {
     done
 }
 
+recover() { # let the release that was in force take back an upgrade that was cut off, unless it still is at work
+    [ -x "$folder/.before/sampan" ] || return 0
+    if said=$("$folder/.before/sampan" recover --prefix "$folder" 2>&1) || [ $? -ne 13 ]; then # 13: it is
+        printf '%s\n' "$said" >>"$log"
+    fi
+}
+
 start() {
     keeper >/dev/null && return
-    stop
     mkdir -p "$run"
+    recover
+    keeper >/dev/null && return # what was taken back has started the service already
+    stop
     rm -f "$run/service.pid"
     if command -v setsid >/dev/null 2>&1; then
         setsid sh "$folder/service.sh" keep >/dev/null 2>&1 </dev/null &

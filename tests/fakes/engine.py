@@ -180,7 +180,8 @@ class FakeLlamaServer:
             )
             return _refuse(400, message, "exceed_context_size_error", n_prompt_tokens=len(words), n_ctx=self.context)
         if body.get("stream"):
-            return await self._stream(request, chat, words)
+            counted = (body.get("stream_options") or {}).get("include_usage") is True
+            return await self._stream(request, chat, words, counted=counted)
         trouble = await self._trouble(prompt)
         if trouble is not None:
             return trouble
@@ -193,13 +194,15 @@ class FakeLlamaServer:
         whole = {"id": "1", "object": kind, "created": 1, "model": self.alias, "usage": usage}
         return web.json_response({**whole, "choices": [{**choice, **text}]})
 
-    async def _stream(self, request: web.Request, chat: bool, words: Sequence[str]) -> web.StreamResponse:
+    async def _stream(
+        self, request: web.Request, chat: bool, words: Sequence[str], *, counted: bool
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
+        kind = "chat.completion.chunk" if chat else "text_completion"
+        chunk = {"id": "1", "object": kind, "created": 1, "model": self.alias}
         for word in words:
             part: dict[str, object] = {"delta": {"content": f"{word} "}} if chat else {"text": f"{word} "}
-            kind = "chat.completion.chunk" if chat else "text_completion"
-            chunk = {"id": "1", "object": kind, "created": 1, "model": self.alias}
             event = {**chunk, "choices": [{"index": 0, "finish_reason": None, **part}]}
             await response.write(f"data: {json.dumps(event)}\n\n".encode())
             if word == "slow":
@@ -212,6 +215,9 @@ class FakeLlamaServer:
                 return response
             if word == "crash":
                 os._exit(3)
+        if counted:
+            usage = {"prompt_tokens": len(words), "completion_tokens": len(words), "total_tokens": 2 * len(words)}
+            await response.write(f"data: {json.dumps({**chunk, 'choices': [], 'usage': usage})}\n\n".encode())
         await response.write(b"data: [DONE]\n\n")
         return response
 

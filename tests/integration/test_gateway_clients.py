@@ -1,94 +1,98 @@
-"""LangChain and LlamaIndex make their usual calls against a running gateway; and Dify's requests, as it sends them.
+"""LangChain and LlamaIndex make their usual calls against a running gateway.
 
-The two libraries are no dependency of this project: name a Python that has them by SAMPAN_TEST_CLIENTS
-(`pip install langchain-openai llama-index-embeddings-openai-like llama-index-llms-openai-like`).
+They come from tests/clients.lock, in an environment of their own (see ``client_tools``).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import urllib.request
 
 import pytest
 from tests.fakes.engine import vector_of
 from tests.fakes.served import Served, served
+from tests.integration.client_tools import run_client
 
 pytestmark = pytest.mark.integration
-PYTHON = os.environ.get("SAMPAN_TEST_CLIENTS", sys.executable)
+# Unless told not to, LangChain cuts by OpenAI's vocabulary and sends ids of that vocabulary in place of texts.
 LANGCHAIN_EMBEDDINGS = """
 from langchain_openai import OpenAIEmbeddings
 made = OpenAIEmbeddings(base_url=url, api_key="x", model="served", check_embedding_ctx_length=False)
-print(json.dumps({"many": made.embed_documents(["a", "b c"]), "one": made.embed_query("a")}))
-"""
-LANGCHAIN_CHAT = """
-from langchain_openai import ChatOpenAI
-chat = ChatOpenAI(base_url=url, api_key="x", model="served")
-streamed = "".join(str(chunk.content) for chunk in chat.stream("one two three"))
-print(json.dumps({"whole": chat.invoke("hi there").content, "streamed": streamed}))
+async def later():
+    return {"many": await made.aembed_documents(texts), "one": await made.aembed_query("a")}
+found = {"many": made.embed_documents(texts), "one": made.embed_query("a"), "later": asyncio.run(later())}
 """
 LLAMA_INDEX_EMBEDDINGS = """
 from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 made = OpenAILikeEmbedding(model_name="served", api_base=url, api_key="x")
-print(json.dumps({"many": made.get_text_embedding_batch(["a", "b c"]), "one": made.get_query_embedding("a")}))
-"""
+async def later():
+    return {"many": await made.aget_text_embedding_batch(texts), "one": await made.aget_query_embedding("a")}
+found = {"many": made.get_text_embedding_batch(texts), "one": made.get_query_embedding("a"), "later": asyncio.run(later())}
+"""  # noqa: E501
+LANGCHAIN_CHAT = """
+from langchain_openai import ChatOpenAI
+chat = ChatOpenAI(base_url=url, api_key="x", model="served", stream_usage=True)
+async def later():
+    return "".join([str(chunk.content) async for chunk in chat.astream("one two three")])
+chunks = list(chat.stream("one two three"))
+used = [chunk.usage_metadata["output_tokens"] for chunk in chunks if chunk.usage_metadata]
+answer = chat.invoke([("system", "be short"), ("human", "hi there")], stop=["never"], max_tokens=20)
+found = {"whole": answer.content, "streamed": "".join(str(chunk.content) for chunk in chunks), "later": asyncio.run(later())}
+found |= {"used": sum(used), "counted": answer.usage_metadata["output_tokens"]}
+"""  # noqa: E501
 LLAMA_INDEX_CHAT = """
 from llama_index.core.llms import ChatMessage
 from llama_index.llms.openai_like import OpenAILike
 chat = OpenAILike(model="served", api_base=url, api_key="x", is_chat_model=True, context_window=512)
-streamed = "".join(chunk.delta or "" for chunk in chat.stream_chat([ChatMessage(content="one two three")]))
-whole = chat.chat([ChatMessage(role="user", content="hi there")]).message.content
-print(json.dumps({"whole": whole, "streamed": streamed}))
+asked = [ChatMessage(content="one two three")]
+async def later():
+    return "".join([chunk.delta or "" async for chunk in await chat.astream_chat(asked)])
+whole = chat.chat([ChatMessage(role="system", content="be short"), ChatMessage(role="user", content="hi there")])
+streamed = "".join(chunk.delta or "" for chunk in chat.stream_chat(asked))
+found = {"whole": whole.message.content, "streamed": streamed, "later": asyncio.run(later())}
+found |= {"used": 3, "counted": whole.raw.usage.completion_tokens}
+"""
+REFUSED = """
+import openai
+from langchain_openai import OpenAIEmbeddings
+made = OpenAIEmbeddings(base_url=url, api_key="x", model="served", check_embedding_ctx_length=False, max_retries=0)
+try:
+    found = made.embed_query("word " * 600)
+except openai.BadRequestError as error:
+    found = {"code": error.code, "param": error.param, "status": error.status_code}
 """
 
 
-def run(service: Served, program: str, module: str) -> dict[str, object]:
-    """What the program prints, run by the Python that has the libraries."""
-    if subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False).returncode:
-        pytest.skip(f"no {module}; see the head of this file")
-    words = [PYTHON, "-c", f"import json\nurl = '{service.url}/v1'\n{program}"]
-    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+def run(service: Served, program: str) -> dict[str, object]:
+    """What the program puts into ``found``."""
+    head = f"import asyncio, json\nurl = '{service.url}/v1'\ntexts = ['a', 'b c', '你 好']\n"
+    ran = run_client(["-c", f"{head}{program}\nprint(json.dumps(found))"], cwd=service.folder, timeout=240)
     assert ran.returncode == 0, ran.stderr[-2000:]
     found: dict[str, object] = json.loads(ran.stdout.splitlines()[-1])
     return found
 
 
-@pytest.mark.parametrize(
-    ("program", "module"),
-    [(LANGCHAIN_EMBEDDINGS, "langchain_openai"), (LLAMA_INDEX_EMBEDDINGS, "llama_index.embeddings.openai_like")],
-)
-def test_embeddings(program: str, module: str) -> None:
+@pytest.mark.parametrize("program", [LANGCHAIN_EMBEDDINGS, LLAMA_INDEX_EMBEDDINGS], ids=["langchain", "llama-index"])
+def test_embeddings(program: str) -> None:
     with served() as service:
-        found = run(service, program, module)
-    assert found["one"] == pytest.approx(vector_of("a"), abs=1e-6)
-    assert found["many"] == [pytest.approx(vector_of(text), abs=1e-6) for text in ("a", "b c")]
+        found = run(service, program)
+    later = found["later"]
+    assert isinstance(later, dict)
+    for each in (found, later):
+        assert each["one"] == pytest.approx(vector_of("a"), abs=1e-6)
+        assert each["many"] == [pytest.approx(vector_of(text), abs=1e-6) for text in ("a", "b c", "你 好")]
 
 
-@pytest.mark.parametrize(
-    ("program", "module"),
-    [(LANGCHAIN_CHAT, "langchain_openai"), (LLAMA_INDEX_CHAT, "llama_index.llms.openai_like")],
-)
-def test_chats(program: str, module: str) -> None:
+@pytest.mark.parametrize("program", [LANGCHAIN_CHAT, LLAMA_INDEX_CHAT], ids=["langchain", "llama-index"])
+def test_chats(program: str) -> None:
     with served(task="chat") as service:
-        found = run(service, program, module)
-    assert found == {"whole": "You said: hi there", "streamed": "one two three "}
+        found = run(service, program)
+    assert found["whole"] == "You said: hi there"
+    assert found["streamed"] == found["later"] == "one two three "
+    assert found["used"] == 3
+    assert found["counted"] == 2
 
 
-def test_difys_requests() -> None:
-    """Dify's "OpenAI-API-compatible" provider: it checks credentials with such requests, then embeds in lists."""
+def test_a_refusal_arrives_with_its_code() -> None:
     with served() as service:
-        for body in (
-            {"input": "ping", "model": "served"},
-            {"input": ["a", "b"], "model": "served", "encoding_format": "float"},
-        ):
-            request = urllib.request.Request(
-                f"{service.url}/v1/embeddings",
-                json.dumps(body).encode(),
-                {"Content-Type": "application/json", "Authorization": "Bearer anything"},
-            )
-            with urllib.request.urlopen(request, timeout=10) as response:
-                data = json.load(response)
-            assert all(len(item["embedding"]) == 8 for item in data["data"])
-            assert data["usage"]["total_tokens"] > 0
+        found = run(service, REFUSED)
+    assert found == {"code": "context_length_exceeded", "param": "input", "status": 400}

@@ -1,10 +1,8 @@
-"""A real Prometheus (Debian's package) loads the rules and scrapes a running gateway."""
+"""A real Prometheus loads the rules and scrapes a running gateway."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -17,17 +15,10 @@ from typing import Any
 
 import pytest
 from tests.fakes.gateway import EMBEDDING_MODEL, gateway
+from tests.integration import client_tools
 
 pytestmark = pytest.mark.integration
 RULES = resources.files("sampan") / "data" / "gateway" / "prometheus-rules.yml"
-TOOL_FOLDER = os.environ.get("SAMPAN_TEST_PROMETHEUS", "")
-
-
-def tool(name: str) -> str:
-    found = shutil.which(name, path=f"{TOOL_FOLDER}:{os.environ['PATH']}")
-    if found is None:
-        pytest.skip(f"no {name}: install Debian's package prometheus, or name its folder by SAMPAN_TEST_PROMETHEUS")
-    return found
 
 
 def get(url: str) -> Any:
@@ -38,7 +29,7 @@ def get(url: str) -> Any:
 @pytest.fixture
 def prometheus(tmp_path: Path) -> Iterator[str]:
     """Its address, once it has scraped a gateway that answered some requests."""
-    program = tool("prometheus")
+    program = client_tools.prometheus("prometheus")
     (tmp_path / "rules.yml").write_text(RULES.read_text(encoding="utf-8"), encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -107,7 +98,7 @@ tests:
 
 
 def test_alerts_fire_when_they_should(tmp_path: Path) -> None:
-    program = tool("promtool")
+    program = client_tools.prometheus("promtool")
     (tmp_path / "rules.yml").write_text(RULES.read_text(encoding="utf-8"), encoding="utf-8")
     expected = {
         "SampanSelftestFailed": ("3m", "critical", ""),

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import json
 import os
 import statistics
 import sys
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 
 import uvloop
 from chosen import Chosen, add_arguments, choose_from
+from connection import Connection, load
 from running import cpu_ms, gateway, llama_server, planned_flags
 from sentences import distinct, sentences
 
@@ -45,61 +45,6 @@ class Server:
     cpu: dict[int, list[float]] = field(default_factory=dict)
     rates: dict[int, list[float]] = field(default_factory=dict)
     times: dict[int, list[float]] = field(default_factory=dict)
-
-
-async def request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes, lane: str = "") -> bool:
-    """One request on a kept connection; False where the server closes it after the answer. Raises SystemExit."""
-    more = f"X-Sampan-Lane: {lane}\r\n" if lane else ""
-    writer.write(
-        f"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\n{more}Content-Length: {len(body)}\r\n\r\n".encode() + body
-    )
-    head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-    answer = await reader.readexactly(length)
-    if b" 200 " not in head[:16]:
-        raise SystemExit(f"not answered: {head!r} {answer[:300]!r}")
-    return b"connection: close" not in head
-
-
-class Connection:
-    """Opened again when the server closes it."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._pair: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def ask(self, texts: list[str], lane: str = "") -> float:
-        """Seconds."""
-        body = json.dumps({"input": texts, "encoding_format": "base64"}).encode()
-        began = time.perf_counter()
-        for attempt in (1, 2):
-            self._pair = self._pair or await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
-            try:
-                kept = await request(*self._pair, body, lane)
-                break
-            except (asyncio.IncompleteReadError, ConnectionError):
-                self._pair = None
-                if attempt == 2:
-                    raise
-        if not kept and self._pair:
-            self._pair[1].close()
-            self._pair = None
-        return time.perf_counter() - began
-
-
-async def load(port: int, clients: int, seconds: float, texts: Iterator[str]) -> tuple[float, list[float]]:
-    """Texts a second, and the seconds of each."""
-    until = time.perf_counter() + seconds
-    times: list[float] = []
-
-    async def client() -> None:
-        connection = Connection(port)
-        while time.perf_counter() < until:
-            times.append(await connection.ask([next(texts)]))
-
-    began = time.perf_counter()
-    await asyncio.gather(*(client() for _ in range(clients)))
-    return len(times) / (time.perf_counter() - began), times
 
 
 def measure(servers: list[Server], counts: Sequence[int], seconds: float, rounds: int, texts: Iterator[str]) -> None:

@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sampan.gateway.admission import Admission
 from sampan.gateway.batching import Batching
 from sampan.gateway.call import Answer, Call, Endpoint
 from sampan.gateway.callers import require
-from sampan.gateway.disconnect import ClientGoneError
 from sampan.gateway.embeddings import Embeddings
 from sampan.gateway.engine import Engine
 from sampan.gateway.envelope import ApiError
 from sampan.gateway.generations import Generations
 from sampan.gateway.house import House
 from sampan.gateway.meter import Meter
+from sampan.gateway.replies import ClientGoneError
 from sampan.gateway.reranks import Reranks
 from sampan.gateway.service import MODELS, Service
 from sampan.gateway.settings import Limits, ServedModel
@@ -153,13 +153,7 @@ class Api:
         if self.house.retiring:
             reply.headers.append((b"connection", b"close"))
 
-        async def careful(message: Message) -> None:
-            try:
-                await send(message)
-            except RuntimeError as error:  # uvloop's word for a connection that was closed meanwhile
-                raise ClientGoneError from error
-
-        await reply.send(careful)
+        await reply.send(send)
         return reply.status
 
     def _count(self, call: Call, status: int, seconds: float) -> None:

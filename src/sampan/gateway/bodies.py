@@ -8,8 +8,8 @@ from starlette.types import Message
 
 from sampan.gateway.admission import Admission
 from sampan.gateway.call import Call
-from sampan.gateway.disconnect import ClientGoneError
 from sampan.gateway.envelope import ApiError
+from sampan.gateway.replies import ClientGoneError
 
 _SECONDS = 30.0  # for all of it, and one more for each of these bytes of the limit:
 _BYTES_PER_SECOND = 64 * 1024

@@ -19,8 +19,19 @@ async def compute(engine: Engine, items: Sequence[Item], *, exact: bool) -> tupl
         if _is_of_one_request(items):  # still
             return found, (found.tokens, *([0] * (len(texts) - 1)))
         return found, await _count(engine, texts)
-    found, counts = await asyncio.gather(engine.embed(texts), _count(engine, texts))
-    return found, counts
+    counting = asyncio.ensure_future(_count(engine, texts))
+    counting.add_done_callback(_look_at)
+    try:
+        found = await engine.embed(texts)  # not in a task of its own: it is to be sent before anything else is done
+        return found, await counting
+    finally:
+        counting.cancel()
+
+
+def _look_at(counting: asyncio.Future[list[int]]) -> None:
+    """A fault of it need not be logged where ``embed`` had one as well."""
+    if not counting.cancelled():
+        counting.exception()
 
 
 def _is_of_one_request(items: Sequence[Item]) -> bool:

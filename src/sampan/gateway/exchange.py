@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import httptools
 
@@ -18,8 +17,7 @@ import httptools
 _KEEP_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A whole answer of the engine."""
 
     status: int
@@ -32,6 +30,8 @@ class Exchange:
     def __init__(self, socket: Path) -> None:
         self._socket = str(socket)
         self._idle: list[_Connection] = []
+        self._busy: set[_Connection] = set()
+        self._alarm: asyncio.TimerHandle | None = None
 
     async def post(self, path: str, body: bytes, seconds: float) -> Answer:
         """The answer. Raises OSError where the engine is lost, TimeoutError after ``seconds`` without a byte.
@@ -44,12 +44,12 @@ class Exchange:
         kept = self._take()
         if kept is not None:
             try:
-                return await kept.ask(request, seconds)
+                return await self._ask(kept, request, seconds)
             except ConnectionResetError as reset:
                 if kept.has_begun:
                     raise
                 return await self._once_more(request, seconds, reset)
-        return await (await self._connect()).ask(request, seconds)
+        return await self._ask(await self._connect(), request, seconds)
 
     async def _once_more(self, request: bytes, seconds: float, reset: ConnectionResetError) -> Answer:
         """Where nobody listens any more, the engine may have died of what the kept connection brought it."""
@@ -57,10 +57,33 @@ class Exchange:
             connection = await self._connect()
         except OSError:
             raise reset from None
-        return await connection.ask(request, seconds)
+        return await self._ask(connection, request, seconds)
+
+    async def _ask(self, connection: _Connection, request: bytes, seconds: float) -> Answer:
+        """One timer watches over all: one a request would cost more than the rest of this module."""
+        loop = asyncio.get_running_loop()
+        if self._alarm is None:
+            self._alarm = loop.call_later(seconds, self._look, loop, seconds)
+        self._busy.add(connection)
+        try:
+            return await connection.ask(request, loop.time() + seconds)
+        finally:
+            self._busy.discard(connection)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        now, self._alarm = loop.time(), None
+        for connection in tuple(self._busy):
+            if connection.until <= now:
+                connection.fail(TimeoutError(f"no answer within {seconds:g} s"))
+        left = [connection.until for connection in self._busy if connection.until > now]
+        if left:
+            self._alarm = loop.call_at(min(left), self._look, loop, seconds)
 
     def close(self) -> None:
         """Drop the kept connections."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         while self._idle:
             self._idle.pop().drop()
 
@@ -90,29 +113,27 @@ class _Connection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._heard = loop.time()
         self.has_begun = False
+        self.until = 0.0  # by the loop's clock: then its answer is too late
 
     @property
     def is_fresh(self) -> bool:
         """True where it may be used again."""
         return self._transport is not None and self._loop.time() - self._heard < _KEEP_SECONDS
 
-    async def ask(self, request: bytes, seconds: float) -> Answer:
+    async def ask(self, request: bytes, until: float) -> Answer:
         """Send and wait. Cancelled or too late, the connection is dropped: by that the engine stops computing."""
         if self._transport is None:
             raise ConnectionResetError
         self._answer = self._loop.create_future()
         self._pieces.clear()
         self.has_begun = False
-        self._heard = self._loop.time()
+        self.until = until
         self._transport.write(request)
-        alarm = self._loop.call_later(seconds, self._too_late, seconds)
         try:
             return await self._answer
         except BaseException:
             self.drop()
             raise
-        finally:
-            alarm.cancel()
 
     def drop(self) -> None:
         """Close at once."""
@@ -120,9 +141,10 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
             self._transport = None
 
-    def _too_late(self, seconds: float) -> None:
+    def fail(self, error: OSError) -> None:
+        """Whoever waits for an answer gets the error."""
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(TimeoutError(f"no answer within {seconds:g} s"))
+            self._answer.set_exception(error)
 
     # asyncio.Protocol
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -135,17 +157,13 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._fail(ConnectionAbortedError(str(error)))
+            self.fail(ConnectionAbortedError(str(error)))
             self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""
         self._transport = None
-        self._fail(ConnectionResetError(str(exc or "closed by the engine")))
-
-    def _fail(self, error: OSError) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(error)
+        self.fail(ConnectionResetError(str(exc or "closed by the engine")))
 
     # httptools
     def on_body(self, body: bytes) -> None:

@@ -10,11 +10,11 @@ from starlette.types import Send
 
 from sampan.gateway.bodies import read_body
 from sampan.gateway.call import Answer, Call
-from sampan.gateway.disconnect import ClientGoneError, unless_client_leaves
+from sampan.gateway.disconnect import unless_client_leaves
 from sampan.gateway.engine import Ask, EngineFault, Generation
 from sampan.gateway.envelope import ApiError, from_fault
 from sampan.gateway.house import House
-from sampan.gateway.replies import Header, Reply
+from sampan.gateway.replies import ClientGoneError, Header, Reply, careful
 from sampan.gateway.requests import Body, check_generation
 
 logger = logging.getLogger("sampan.gateway")
@@ -100,7 +100,7 @@ class Relay:
         """See call.Answer."""
         self._call.ask = Ask(self._call.ask.lane)  # it has begun: from here on only silence is too long
         try:
-            await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+            await careful(send, {"type": "http.response.start", "status": self.status, "headers": self.headers})
             await unless_client_leaves(self._call, self._send_all(send))
         except ClientGoneError:
             self._call.code = "client_left"
@@ -113,10 +113,12 @@ class Relay:
         try:
             async for chunk in self._running.chunks():
                 self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await careful(send, {"type": "http.response.body", "body": chunk, "more_body": True})
         except EngineFault as fault:
             # The status is sent already, so the error travels as an event; OpenAI's clients raise it.
             error = from_fault(fault)
             self._call.code = error.code
-            await send({"type": "http.response.body", "body": b"data: " + error.body() + b"\n\n", "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await careful(
+                send, {"type": "http.response.body", "body": b"data: " + error.body() + b"\n\n", "more_body": True}
+            )
+        await careful(send, {"type": "http.response.body", "body": b"", "more_body": False})

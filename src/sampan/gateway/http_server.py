@@ -8,13 +8,14 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sampan.errors import BadInputError
+from sampan.gateway.one_write import OneWrite
 from sampan.gateway.settings import Files
 
 # Clients keep idle connections for 5 s (httpx) to 60 s (proxies); who closes first must be the client.
@@ -33,7 +34,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See asyncio."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", OneWrite(transport, self)))
         self._in_headers = True
         self._header_bytes = 0
         self._alarm: asyncio.TimerHandle | None = self.loop.call_later(self.header_seconds, self._too_slow)

@@ -57,6 +57,7 @@ class Lanes:
 
     def __init__(self, ageing_seconds: float) -> None:
         self._ageing = ageing_seconds
+        self._bulk_alone = float("-inf")  # when bulk texts last had a pass to themselves
         self._lanes: dict[Lane, deque[Job]] = {lane: deque() for lane in Lane}
         self.texts = 0
         self.tokens = 0
@@ -102,14 +103,17 @@ class Lanes:
     def take(self, now: float, texts: int, tokens: int, bulk_texts: int) -> list[Item]:
         """The next pass: interactive texts first; bulk ones, where no person waits or where they have aged.
 
-        A pass of bulk texts alone has at most ``bulk_texts``, so that whoever comes meanwhile waits for little.
+        A pass of bulk texts alone has at most ``bulk_texts``, so that whoever comes meanwhile waits for little. Bulk
+        texts age only while people leave them no pass of their own: else they would ride along, and slow down, every
+        text of a single person.
         """
         chosen: list[Item] = []
         bulk = self._lanes[Lane.BULK]
-        aged = bool(bulk) and now - bulk[0].entered >= self._ageing
+        aged = bool(bulk) and now - max(bulk[0].entered, self._bulk_alone) >= self._ageing
         reserve = texts // 4 if aged else 0
         self._fill(Lane.INTERACTIVE, chosen, texts - reserve, tokens)
         if not chosen:
+            self._bulk_alone = now
             self._fill(Lane.BULK, chosen, bulk_texts, tokens)
         elif aged:
             self._fill(Lane.BULK, chosen, len(chosen) + max(1, reserve), tokens)

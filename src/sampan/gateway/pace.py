@@ -26,9 +26,11 @@ class Pacer:
         """A pass of these items took ``seconds``."""
         self.pass_seconds = _mixed(self.pass_seconds, seconds)
         self.longest_seconds = max(self.longest_seconds, seconds)
-        if any(job.ask.lane is Lane.INTERACTIVE for item in items for job, _ in item.waiting):
+        people = sum(map(_is_for_people, items))
+        if people:
             self._last_interactive = now
-            self._interactive_seconds = _mixed(self._interactive_seconds, seconds)
+            if people == len(items):  # with bulk texts in it, bulk passes would be measured by bulk texts, and grow
+                self._interactive_seconds = _mixed(self._interactive_seconds, seconds)
         else:
             self._bulk_text_seconds = _mixed(self._bulk_text_seconds, seconds / len(items))
 
@@ -37,6 +39,10 @@ class Pacer:
         if now - self._last_interactive > _RECENT_SECONDS or not self._bulk_text_seconds:
             return self._slots
         return max(1, min(self._slots, int(self._interactive_seconds / self._bulk_text_seconds)))
+
+
+def _is_for_people(item: Item) -> bool:
+    return any(job.ask.lane is Lane.INTERACTIVE for job, _ in item.waiting)
 
 
 def _mixed(old: float, new: float) -> float:

@@ -52,6 +52,7 @@ class Passes:
         self._measured = measured
         self._pacer = Pacer(slots)
         self._began = 0.0
+        self._number = 0  # of the present pass, or the last one
         self._task: asyncio.Task[None] | None = None
         self._inside: list[Item] = []  # of a pass that is a task of its own
         self._waker: asyncio.TimerHandle | None = None
@@ -117,10 +118,10 @@ class Passes:
         del alone[:1]
         items = [item for item in items if item.waiting]
         if items:
-            self.running, self._began = True, now
+            number = self._begin()
             self._inside = items
-            self._task = asyncio.ensure_future(self._pass(items))
-            self._task.add_done_callback(self._after_pass)
+            self._task = asyncio.ensure_future(self._pass(items, number))
+            self._task.add_done_callback(lambda _: self._end(number))
         elif self.lanes.texts or self._outcomes.alone:
             self.next()
 
@@ -156,13 +157,13 @@ class Passes:
 
     async def run_now(self, items: list[Item]) -> None:
         """In the task of who asks: a task more would cost a short text a tenth of its time here."""
-        self.running, self._began = True, self._now()
+        number = self._begin()
         try:
-            await self._pass(items)
+            await self._pass(items, number)
         finally:
-            self._after_pass()
+            self._end(number)
 
-    async def _pass(self, items: list[Item]) -> None:
+    async def _pass(self, items: list[Item], number: int) -> None:
         """Have the engine compute these. Errors go to the requests that wait, never to the caller."""
         began = self._began = self._now()
         self._observe(items, began)
@@ -184,11 +185,22 @@ class Passes:
             self._pacer.measured(items, seconds, self._now())
             self._meter.engine_seconds.observe(seconds)
             self._measured(found.tokens, seconds)
+            if (
+                self.lanes.texts >= self._slots
+            ):  # nothing to gather: the engine need not wait for answers to be written
+                self._end(number)
             answered = self._outcomes.hand_out(items, found, counts)
             self._gathering.begin(answered, self._now())
 
-    def _after_pass(self, _task: object = None) -> None:
-        """However it ended, and even where it was cancelled before it began."""
+    def _begin(self) -> int:
+        self._number += 1
+        self.running, self._began = True, self._now()
+        return self._number
+
+    def _end(self, number: int) -> None:
+        """However it ended, even where it was cancelled before it began. The next one may have begun already."""
+        if number != self._number:
+            return
         self.was_ready = True
         self.running = False
         self._inside, self._task = [], None

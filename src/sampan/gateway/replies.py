@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import orjson
-from starlette.types import Send
+from starlette.types import Message, Send
 
 Header = tuple[bytes, bytes]
 JSON = b"application/json"
+
+
+class ClientGoneError(Exception):
+    """The client closed its connection; nobody reads an answer."""
+
+
+async def careful(send: Send, message: Message) -> None:
+    """One message of a stream. Raises ClientGoneError."""
+    try:
+        await send(message)
+    except RuntimeError as error:  # uvloop's word for a connection that was closed meanwhile
+        raise ClientGoneError from error
 
 
 class Reply:
@@ -26,9 +38,12 @@ class Reply:
             self.headers.append((name.lower().encode("ascii"), value.encode("latin-1", "replace")))
 
     async def send(self, send: Send) -> None:
-        """Send it all."""
-        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
-        await send({"type": "http.response.body", "body": self.body})
+        """Send it all. Raises ClientGoneError."""
+        try:
+            await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+            await send({"type": "http.response.body", "body": self.body})
+        except RuntimeError as error:  # uvloop's word for a connection that was closed meanwhile
+            raise ClientGoneError from error
 
 
 def json_reply(data: Mapping[str, object], status: int = 200) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -35,6 +36,7 @@ def serve(settings: ServeSettings, *, say: Callable[[str], None] | None = None) 
         inherited.listener if inherited else listening.listen(settings.host, settings.port) as listener,
         run_folder(settings.run_folder or choose_base(os.environ)) as folder,
     ):
+        gc.freeze()  # what was imported stays: no collection need walk through it again, nor touch its memory
         uvloop.run(Life(settings, listener, folder, speak, inherited).run())
 
 

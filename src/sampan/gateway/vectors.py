@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import struct
 import sys
 from array import array
 
@@ -48,10 +49,10 @@ def from_floats(numbers: array[float]) -> bytes:
 
 def check(packed: bytes, *, dimensions: int | None, normalized: bool) -> None:
     """Raises BadVectorError: a number not finite, a wrong length, a norm that is not one or is nothing."""
-    numbers = to_floats(packed)
-    if dimensions is not None and len(numbers) != dimensions:
-        raise BadVectorError(f"{len(numbers)} numbers instead of {dimensions}")
-    norm = math.hypot(*numbers)  # not finite as soon as one number is not
+    size = len(packed) // _FLOAT_BYTES
+    if dimensions is not None and size != dimensions:
+        raise BadVectorError(f"{size} numbers instead of {dimensions}")
+    norm = math.hypot(*struct.unpack(f"<{size}f", packed))  # not finite as soon as one number is not
     if not math.isfinite(norm):
         raise BadVectorError("numbers that are not finite")
     if norm == 0.0 or (normalized and abs(norm - 1.0) > _NORM_TOLERANCE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -14,13 +14,16 @@ from tests.unit.gateway.engines import ScriptedEngine
 
 from sampan.gateway.batching import Batching
 from sampan.gateway.engine import (
+    ANY,
     Ask,
     BadVectorError,
     DeadlineError,
+    Embedded,
     EngineBrokenError,
     EngineState,
     EngineUnavailableError,
     Lane,
+    TextOrTokens,
 )
 from sampan.gateway.gathering import GATHER_SECONDS
 from sampan.gateway.meter import Meter
@@ -76,6 +79,37 @@ async def test_what_comes_meanwhile_shares_the_next_pass_and_each_gets_its_own(e
     assert [sorted(map(str, each)) for each in engine.passes] == [["first"], ["text 0", "text 1", "text 2"]]
     assert [each.vectors for each in found] == [(engine.vector(f"text {number}"),) for number in range(3)]
     assert [each.tokens for each in found] == [4, 4, 4]
+
+
+class Noting(ScriptedEngine):
+    """Notes how many requests were answered when each pass began."""
+
+    def __init__(self, answered: list[str]) -> None:
+        super().__init__()
+        self._answered = answered
+        self.answered_before: list[int] = []
+
+    async def embed(self, inputs: Sequence[TextOrTokens], ask: Ask = ANY, /) -> Embedded:
+        self.answered_before.append(len(self._answered))
+        return await super().embed(inputs, ask)
+
+
+async def test_the_engine_does_not_wait_for_answers_to_be_written_where_a_full_pass_waits() -> None:
+    answered: list[str] = []
+    engine = Noting(answered)
+    over = batching(engine)
+    first = await held(engine, over)
+
+    async def client(text: str) -> None:
+        await over.embed([text])
+        answered.append(text)
+
+    clients = [asyncio.ensure_future(client(f"text {number}")) for number in range(12)]
+    await asyncio.sleep(0)
+    engine.gate.set()
+    await asyncio.gather(first, *clients)
+    assert [len(each) for each in engine.passes] == [1, 4, 4, 4]
+    assert engine.answered_before == [0, 0, 0, 4]  # each time the four of the pass before are still to be written
 
 
 async def test_who_was_answered_together_goes_together_again(engine: ScriptedEngine) -> None:
@@ -227,8 +261,8 @@ async def test_a_pass_that_nobody_waits_for_any_more_is_ended(engine: ScriptedEn
     others = [asyncio.ensure_future(over.embed([f"text {number}"])) for number in range(2)]
     await asyncio.sleep(0)
     engine.gate.set()
+    engine.gate.clear()  # only what is inside goes on
     await first
-    engine.gate.clear()
     await until(lambda: len(engine.passes) == 2)
     others[0].cancel()
     await asyncio.sleep(0)

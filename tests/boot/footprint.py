@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from tests.boot.machine import Computer
 
 #: what a running Debian writes by itself, whatever is installed; `/etc/passwd-` and its like are useradd's own copies
-_OWN = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log", "/var/lib/systemd", "/lost+found")
+_OWN = (
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/tmp",
+    "/var/tmp/systemd-private-*",  # of logind and the like, new with each boot
+    "/var/log",
+    "/var/lib/systemd",
+    "/lost+found",
+)
 _COPIES = "/etc/(passwd|group|shadow|gshadow|subuid|subgid)-"
 
 
@@ -22,7 +32,7 @@ class Footprint:
     @classmethod
     def of(cls, computer: Computer) -> Footprint:
         """As it is now."""
-        pruned = " -o ".join(f"-path {place}" for place in _OWN)
+        pruned = " -o ".join(f"-path '{place}'" for place in _OWN)
         form = r"%y %m %U:%G %l %p\n"
         files = computer.run("sh", "-c", f"find / -xdev \\( {pruned} \\) -prune -o -printf '{form}'")
         texts = computer.run("sh", "-c", f"find /etc -type f | grep -v -E '^{_COPIES}$' | xargs -d '\\n' sha256sum")

@@ -96,7 +96,7 @@ def tell(story: Story, *, cut: bool) -> None:
         delta = story.delta()
         story.carry(delta)
     if cut:
-        with log.step("Hard reset in the middle of the upgrade: it serves; the next command takes the change back"):
+        with log.step("Hard reset in the middle of the upgrade: the boot takes it back and serves"):
             story.upgrade_that_is_cut_off(delta.name)
             story.answers_like(first, 0.999999)
     with log.step("Upgrade by delta"):

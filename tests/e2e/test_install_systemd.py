@@ -221,6 +221,39 @@ def test_upgrade_by_tar_roll_back_and_a_kill_between(
     _is_gone_after_uninstall(clean, "mini")
 
 
+@pytest.mark.parametrize("marks", [(), ("broken",)])
+def test_an_upgrade_that_was_killed_is_taken_back_by_the_next_start_of_the_service(
+    clean: Container, carry: Callable[..., str], tmp_path: Path, marks: tuple[str, ...]
+) -> None:
+    """After a crash as after a power cut, with nothing typed; while the upgrade lives, a start leaves it alone."""
+    sampan, unit, link = f"{PREFIX}/current/sampan", "sampan-mini.service", f"$(readlink {PREFIX}/current)"
+    clean.check(f"{carry(1)}/install.sh")
+    folder = miniature(tmp_path / "t/mini-2", 2, *marks, python=host_python.command())
+    shutil.copy(packed(folder, tmp_path), clean.root / "srv/bundles/mini-2.tar")
+    before = clean.files("/etc")
+    killer = f"{sampan} upgrade /srv/bundles/mini-2.tar & until [ {link} = releases/2 ]; do :; done; kill -9 $!; wait"
+
+    def crash() -> None:
+        clean.run("systemctl", "kill", "--signal=KILL", unit)
+
+    def cut() -> None:
+        clean.cut_power()
+        clean.boot()
+
+    for end in (crash, cut):
+        clean.run("sh", "-c", killer)
+        assert (clean.root / PREFIX[1:] / "pending.json").exists()
+        end()
+        wait_for(lambda: not (clean.root / PREFIX[1:] / "pending.json").exists(), 60)
+        wait_for(answers(clean), 60)
+        assert clean.check("readlink", f"{PREFIX}/current").strip() == "releases/1"
+        assert clean.files("/etc") == before
+    if not marks:
+        clean.check(sampan, "upgrade", "/srv/bundles/mini-2.tar")
+        assert clean.files("/etc") == before
+    assert "sampan" not in clean.check("systemctl", "--failed", "--no-legend")
+
+
 def test_a_user_installs_without_root(clean: Container, carry: Callable[..., str]) -> None:
     """The user's own systemd keeps it alive."""
     bundle, environ = carry(), {"XDG_RUNTIME_DIR": "/run/user/1700", "HOME": "/home/li", "SAMPAN_LANG": "en"}

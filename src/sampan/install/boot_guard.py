@@ -39,6 +39,7 @@ def arm(prefix: Path, pending: Pending, machine: Machine) -> None:
     link = _wanted(machine, pending.name)
     disk.make_folders(link.parent)
     disk.point(link, str(path))
+    machine.attempt(*machine.manage(pending.name, "daemon-reload"))  # it must know before anything is switched
 
 
 def disarm(prefix: Path, name: str, machine: Machine) -> None:

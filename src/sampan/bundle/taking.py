@@ -19,18 +19,25 @@ from sampan.errors import BadInputError, FilesystemError
 from sampan.spec.ports import Progress, Task
 
 _HEAD = tarfile.BLOCKSIZE  # always stays: it names the bundle whose rest this is
-_LEAST_BYTES, _MOST_BYTES, _PIECE_BYTES = 4 << 20, 64 << 20, 4 << 20
+_LEAST_BYTES, _MOST_BYTES, _PIECE_BYTES = 512 << 10, 64 << 20, 4 << 20
 _FILE_BLOCK = 4096  # of a file system: what a small file takes at least
 
 
 def step_bytes(total: int) -> int:
-    """How much stands twice at most: a hundredth of the tar, between 4 and 64 MiB."""
-    return min(max(total // 100, _LEAST_BYTES), _MOST_BYTES)
+    """How much stands twice at most: a 256th of the tar, between half a MiB and 64."""
+    return min(max(total // 256, _LEAST_BYTES), _MOST_BYTES)
 
 
-def room(total: int, files: int) -> int:
-    """Bytes that a disk must have free where the tar of ``total`` bytes lies on the same one."""
-    return step_bytes(total) + _PIECE_BYTES + files * _FILE_BLOCK
+def room(path: Path) -> int:
+    """Bytes that a disk must have free to take what is left of the tar on the same disk: two steps of it,
+    and what its files take more than the tar because a file system gives them whole blocks.
+    """
+    with path.open("rb") as stream:
+        members = unpack.read_members(stream, path, cut=True)
+        end = os.fstat(stream.fileno()).st_size
+    left = (min(member.size, max(0, end - member.offset)) for member in members)
+    blocks = sum(max(1, -(-size // _FILE_BLOCK)) * _FILE_BLOCK for size in left)
+    return max(0, blocks - end) + 2 * step_bytes(end)
 
 
 def top_of(path: Path) -> str | None:
@@ -111,7 +118,7 @@ class _Taker:
             os.ftruncate(handle, member.size)
             left = min(member.size, max(0, self._end - member.offset))
             while left:
-                first = max(0, left - _PIECE_BYTES)
+                first = max(0, left - min(_PIECE_BYTES, self._step))
                 self._copy(handle, member.offset + first, first, left - first)
                 self._done(left - first, member.offset + first)
                 left = first

@@ -76,8 +76,7 @@ def _source(path: Path, plan: Plan, listed: bytes, prove: Prove, lay: Callable[[
             raise VerificationError("install.taken-damaged", path=str(path), why=error.message) from error
 
     def room(disk: Path) -> int:
-        found = path.stat()
-        same = found.st_dev == disk.stat().st_dev
-        return taking.room(found.st_size, listed.count(b"\n")) if same else found.st_size
+        same = path.stat().st_dev == disk.stat().st_dev
+        return taking.room(path) if same else path.stat().st_size
 
     return Source(path, plan, listed, room, lay, prove_taken, release.TAKING, lambda: path.unlink(missing_ok=True))

@@ -159,3 +159,45 @@ def test_a_real_command_is_killed_at_random_moments(home: Home, tmp_path: Path) 
         assert (home.prefix / "current").readlink() == Path(f"releases/{release}")
         assert len(keepers(home)) == 1
     assert cut_off, "at least one was cut off in the middle"
+
+
+def test_a_boot_in_the_middle_of_an_upgrade_serves_the_release_before(home: Home, tmp_path: Path) -> None:
+    """The script's own ``start`` is all that a boot does."""
+    first, second = miniature(tmp_path / "mini-1"), miniature(tmp_path / "mini-2", 2, "broken")
+    done = run(first / "install.sh", "--script", "--prefix", home.prefix, "--port", str(home.port))
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = [str(home.prefix / "current/sampan"), "upgrade", str(packed(second, tmp_path / "tar"))]
+    process = subprocess.Popen(words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: (home.prefix / "current").readlink() == Path("releases/2"))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    run("sh", home.prefix / "service.sh", "stop")
+    assert (home.prefix / "pending.json").is_file()
+    assert run("sh", home.prefix / "service.sh", "start").returncode == 0
+    assert (home.prefix / "current").readlink() == Path("releases/1")
+    wait_for(home.answers)
+    assert home.status()["pending"] is None
+    assert len(keepers(home)) == 1
+    assert not (home.prefix / ".before").is_symlink()
+
+
+def test_a_broken_session_leaves_no_change_half_done(home: Home, tmp_path: Path) -> None:
+    """Where only the reader is gone, the change goes on to its end; where the terminal is, it is taken back."""
+    first, second = miniature(tmp_path / "mini-1"), packed(miniature(tmp_path / "mini-2", 2), tmp_path / "tar")
+    done = run(first / "install.sh", "--script", "--prefix", home.prefix, "--port", str(home.port))
+    assert done.returncode == 0, done.stdout + done.stderr
+    sampan = str(home.prefix / "current/sampan")
+
+    process = subprocess.Popen([sampan, "upgrade", second], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: (home.prefix / "current").readlink() == Path("releases/2"))
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 130
+    assert (home.status()["release"], home.status()["pending"]) == (1, None)
+    wait_for(home.answers)
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.Popen([sampan, "upgrade", second], stdout=writer, stderr=writer)
+    os.close(writer)
+    assert process.wait(60) == 0
+    assert (home.status()["release"], home.status()["pending"]) == (2, None)

@@ -76,4 +76,4 @@ def install(
 
 
 def _echo(line: str) -> None:
-    typer.echo(line, err=output.wants_json())
+    output.tell(line, err=output.wants_json())

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import signal
+import stat
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -60,6 +61,21 @@ def progress() -> Progress:
     return BarProgress(target) if target.is_terminal else LineProgress(target)
 
 
+def tell(line: str, *, err: bool = False) -> None:
+    """A line while something on this machine is being changed: that goes on although nobody may read any longer."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        print(line, file=stream, flush=True)
+    except OSError:  # a pipe or terminal whose other end is gone
+        _mute(stream.fileno())
+
+
+def _mute(handle: int) -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, handle)
+    os.close(null)
+
+
 def print_json(data: object) -> None:
     """One JSON document on stdout."""
     sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")
@@ -94,7 +110,7 @@ def handled(verb: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(verb)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        previous = signal.signal(signal.SIGTERM, _interrupt)
+        previous = {number: signal.signal(number, _interrupt) for number in _ends()}
         try:
             return verb(*args, **kwargs)
         except SampanError as error:
@@ -104,19 +120,32 @@ def handled(verb: Callable[P, R]) -> Callable[P, R]:
             error_console().print(i18n.text("cli.interrupted"))
             raise SystemExit(int(ExitCode.INTERRUPTED)) from None
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _mute(sys.stdout.fileno())
             raise SystemExit(int(ExitCode.OK)) from None
         except Exception:
             _show_fault()
             raise SystemExit(int(ExitCode.INTERNAL)) from None
         finally:
-            signal.signal(signal.SIGTERM, previous)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
 
     return run
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a workshop command as Ctrl-C does: everything half-made is removed on the way out."""
+def _ends() -> tuple[int, ...]:
+    """The signals that end a command. Under nohup SIGHUP is ignored, and stays so."""
+    hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGTERM, *hang_up)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does: everything half-made is removed on the way out. So does a terminal that
+    is gone (an ssh session that broke); what is said on the way out is not to fail for that.
+    """
+    if number == signal.SIGHUP:
+        for stream in (sys.stdout, sys.stderr):
+            if stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):
+                _mute(stream.fileno())
     raise KeyboardInterrupt
 
 

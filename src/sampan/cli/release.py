@@ -38,7 +38,7 @@ def _found(name: str | None, prefix: Path | None) -> Found:
 
 
 def _say(line: str) -> None:
-    typer.echo(line, err=output.wants_json())
+    output.tell(line, err=output.wants_json())
 
 
 def upgrade(

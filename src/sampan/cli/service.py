@@ -94,9 +94,14 @@ def recover(name: Name = None, prefix: Prefix = None) -> None:
     from sampan.flow import installing
 
     said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        output.tell(line)
+
     found = _found(name, prefix)
     if found.record is not None:
-        installing.settle(found, lambda line: said.append(line) or typer.echo(line))  # type: ignore[func-returns-value]
+        installing.settle(found, say)
     if not said:
         typer.echo(i18n.text("cli.recover.nothing", name=found.name))
 
@@ -106,7 +111,7 @@ def _settled(name: str | None, prefix: Path | None) -> Found:
 
     found = _found(name, prefix)
     if found.record is not None:
-        installing.settle(found, lambda line: typer.echo(line, err=True))
+        installing.settle(found, lambda line: output.tell(line, err=True))
     return _found(name, prefix)
 
 
@@ -145,7 +150,7 @@ def uninstall(
     from sampan.spec.codec import to_data
 
     found = _found(name, prefix)
-    removed = run(found, target.hands(lambda line: typer.echo(line, err=True), output.progress()), purge=purge)
+    removed = run(found, target.hands(lambda line: output.tell(line, err=True), output.progress()), purge=purge)
     if output.wants_json():
         output.print_json(to_data(removed))
     else:

@@ -19,6 +19,7 @@ from sampan.install.machine import Machine
 from sampan.install.model import SCRIPT, unit_name
 
 LINK = ".before"  # in the prefix, for the script alone: the release that was in force
+_INSIDE = "SAMPAN_GUARD"  # in the guard's own environment
 _SECONDS = 900  # then the service starts all the same
 
 
@@ -52,7 +53,7 @@ def disarm(prefix: Path, name: str, machine: Machine) -> None:
     disk.remove_empty((link.parent,))
     if path.parent.is_dir():
         disk.sweep(path)
-    if any(removed):
+    if any(removed) and _INSIDE not in os.environ:  # systemd warns of a unit that takes itself away
         machine.attempt(*machine.manage(name, "daemon-reload"))
 
 
@@ -82,7 +83,7 @@ Before={unit_name(pending.name)}
 
 [Service]
 Type=oneshot
-Environment=SAMPAN_LANG={i18n.language()}
+Environment=SAMPAN_LANG={i18n.language()} {_INSIDE}=1
 ExecStart={place}/{current}/sampan recover --prefix {place}
 # the change is still under way
 SuccessExitStatus={int(ExitCode.BUSY)}

@@ -76,18 +76,18 @@ stop() {
 }
 
 recover() { # let the release that was in force take back an upgrade that was cut off, unless it still is at work
-    [ -x "$folder/.before/sampan" ] || return 0
+    [ -x "$folder/.before/sampan" ] && ! keeper >/dev/null || return 0
+    mkdir -p "$run"
     if said=$("$folder/.before/sampan" recover --prefix "$folder" 2>&1) || [ $? -ne 13 ]; then # 13: it is
         printf '%s\n' "$said" >>"$log"
     fi
+    return 0
 }
 
 start() {
     keeper >/dev/null && return
-    mkdir -p "$run"
-    recover
-    keeper >/dev/null && return # what was taken back has started the service already
     stop
+    mkdir -p "$run"
     rm -f "$run/service.pid"
     if command -v setsid >/dev/null 2>&1; then
         setsid sh "$folder/service.sh" keep >/dev/null 2>&1 </dev/null &
@@ -123,7 +123,7 @@ logs() {
 verb=${1-}
 [ $# -eq 0 ] || shift
 case $verb in
-    start) start ;;
+    start) recover && start ;; # at boot; a restart is a step of the upgrade itself
     stop) stop ;;
     restart) stop && start ;;
     show) show ;;

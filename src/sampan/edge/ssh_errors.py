@@ -21,7 +21,8 @@ def explained(
         key = "ssh.host-key-changed" if known else "ssh.host-key-unknown"
         return VerificationError(key, host=host, fingerprint=offered[-1] if offered else "?")
     if isinstance(error, asyncssh.PermissionDenied):
-        return MissingToolError("ssh.denied", host=host, user=address.user or "-")
+        key = "ssh.denied-password" if settings.password else "ssh.denied"
+        return MissingToolError(key, host=host, user=address.user or "-")
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return NetworkError("ssh.slow", host=host, seconds=f"{settings.connect_seconds:g}")
     if isinstance(error, ValueError) or (

@@ -51,13 +51,21 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+class Unheard(Console):
+    """Standard error for progress: work goes on when nobody reads it any longer, where rich would end the program."""
+
+    def on_broken_pipe(self) -> None:
+        """Say nothing more."""
+        self.quiet = True
+
+
 def progress() -> Progress:
     """Bars on a terminal, lines in a log, nothing beside ``--json``."""
     from sampan.edge.progress import BarProgress, LineProgress, SilentProgress
 
     if wants_json():
         return SilentProgress()
-    target = error_console()
+    target = Unheard(stderr=True, highlight=False, soft_wrap=True)
     return BarProgress(target) if target.is_terminal else LineProgress(target)
 
 

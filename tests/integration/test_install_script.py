@@ -179,6 +179,7 @@ def test_a_boot_in_the_middle_of_an_upgrade_serves_the_release_before(home: Home
     assert home.status()["pending"] is None
     assert len(keepers(home)) == 1
     assert not (home.prefix / ".before").is_symlink()
+    assert "Nothing of mini was cut off" in home.check("recover")
 
 
 def test_a_broken_session_leaves_no_change_half_done(home: Home, tmp_path: Path) -> None:

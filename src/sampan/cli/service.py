@@ -92,6 +92,7 @@ def restart(name: Name = None, prefix: Prefix = None) -> None:
 def recover(name: Name = None, prefix: Prefix = None) -> None:
     """Take back what was cut off and nothing else: what the machine does at boot before it starts the service."""
     from sampan.flow import installing
+    from sampan.install import journal
 
     said: list[str] = []
 
@@ -102,6 +103,8 @@ def recover(name: Name = None, prefix: Prefix = None) -> None:
     found = _found(name, prefix)
     if found.record is not None:
         installing.settle(found, say)
+        if (Path(found.record.prefix) / journal.NAME).exists():  # what could not be taken back was said
+            raise SystemExit(int(ExitCode.SERVICE))
     if not said:
         typer.echo(i18n.text("cli.recover.nothing", name=found.name))
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from tests.fakes.kills import Countdown, LastingSystemd, Platter, killed_at
 from tests.unit.install import conftest
-from tests.unit.install.conftest import Target, make_bundle, make_plan
+from tests.unit.install.conftest import Target, make_bundle, make_plan, seal
 
-from sampan.errors import UsageError
+from sampan.errors import ServiceError, UsageError
 from sampan.install import change, gc, release, service
 from sampan.install.rollback import rollback
 from sampan.install.source import from_folder
@@ -29,10 +29,10 @@ from sampan.install.uninstall import uninstall
 pytestmark = pytest.mark.integration
 target = conftest.target
 
-#: of each of the seven scenes; SAMPAN_KILL_POINTS=1000 tries every one
+#: of each scene; SAMPAN_KILL_POINTS=1000 tries every one
 POINTS = int(os.environ.get("SAMPAN_KILL_POINTS", "36"))
 _CREATED = re.compile(rb'"created": \[[^]]*\]')
-_NOISE = ("run", "was")  # the pretended systemd's own
+_NOISE = ("run", "was", "proc")  # the pretended systemd's own
 
 
 @dataclass
@@ -80,6 +80,11 @@ class Life:
         if current.is_symlink():
             assert release.intact(current), current.readlink()
 
+    def settled(self) -> None:
+        """Memory is limited as the unit says, and nobody is on the way to take over."""
+        assert list(self.target.root.glob("run/systemd/system*/*.d")) == []
+        assert "Successor" not in self.systemd.state
+
 
 @pytest.fixture
 def life(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Life:
@@ -87,8 +92,16 @@ def life(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lif
     monkeypatch.setattr("sampan.install.place.closed", lambda _folder: None)
     systemd = LastingSystemd(target.root, prefix=target.prefix)
     target.systemd = systemd
-    bundles = {number: make_bundle(tmp_path / f"mini-{number}", make_plan(release=number)) for number in (1, 2, 3)}
+    bundles = {number: _bundle(tmp_path / f"mini-{number}", number) for number in (1, 2, 3)}
     return Life(target, systemd, bundles)
+
+
+def _bundle(folder: Path, number: int) -> Path:
+    """Of a release that can take over from a running one; each needs other memory."""
+    plan = replace(make_plan(release=number), memory_total_bytes=(300 + 100 * number) << 20)
+    (make_bundle(folder, plan) / "app/sampan/gateway").mkdir(parents=True)
+    (folder / "app/sampan/gateway/handover.py").write_text("")
+    return seal(folder)
 
 
 Do = Callable[[Life], None]
@@ -102,12 +115,28 @@ def _three(life: Life) -> None:
         put("upgrade", from_folder(life.bundles[number]), wanted, life.target.hands())
 
 
+def _beside(life: Life, *numbers: int, succession: str = "works") -> None:
+    """Install these, whose services know how to hand over; the port stays, so they can."""
+    life.systemd.succession = succession
+    life.install(*numbers, port=9001)
+
+
+def _in_vain(life: Life) -> None:
+    """The next release does not come to serve."""
+    life.systemd.succession = "fails"
+    with pytest.raises(ServiceError):
+        life.install(2, port=9001)
+
+
 SCENES: dict[str, tuple[Do, Do]] = {
     "install": (lambda _life: None, lambda life: life.install(1)),
     "upgrade": (lambda life: life.install(1), lambda life: life.install(2)),
     "upgrade-the-third": (lambda life: life.install(1, 2), lambda life: life.install(3)),
     "other-port": (lambda life: life.install(1), lambda life: life.install(1, port=9500)),
     "rollback": (lambda life: life.install(1, 2), lambda life: life.rollback()),
+    "upgrade-beside": (lambda life: _beside(life, 1), lambda life: life.install(2, port=9001)),
+    "upgrade-beside-in-vain": (lambda life: _beside(life, 1), _in_vain),
+    "rollback-beside": (lambda life: _beside(life, 1, 2), lambda life: life.rollback()),
     "gc": (_three, lambda life: life.gc()),
     "uninstall": (lambda life: life.install(1, 2), lambda life: life.uninstall()),
 }
@@ -130,13 +159,14 @@ def test_killed_at_every_change(life: Life, scene: str, tmp_path: Path) -> None:
         assert killed, point
         life.stands()
         assert life.systemd.running() in (ran, runs, ""), point
-        if point % 2 or scene == "rollback":  # a second roll-back would go forth again
+        if point % 2 or scene.startswith("rollback"):  # a second roll-back would go forth again
             life.target.said.clear()
             restore = life.gc if scene in ("gc", "upgrade-the-third") else life.settle
             _next_command_restores(life, restore, (before, after), (ran, runs))
         else:
             _again(life, act)
             assert (_drop_empty(life.files()), life.systemd.running()) == (_drop_empty(after), runs), point
+        life.settled()
 
 
 def _with(countdown: Countdown, life: Life, act: Do) -> None:
@@ -177,8 +207,8 @@ def _again(life: Life, act: Do) -> None:
         act(life)
 
 
-#: seven scenes; what was cut by power is looked at after a boot, so a service that was stopped by hand does not count
-CUTS = ("install", "upgrade", "upgrade-the-third", "other-port", "rollback", "gc", "uninstall")
+#: what was cut by power is looked at after a boot, so a service that was stopped by hand does not count
+CUTS = ("install", "upgrade", "upgrade-the-third", "other-port", "rollback", "upgrade-beside", "gc", "uninstall")
 
 
 @pytest.mark.parametrize("scene", CUTS)

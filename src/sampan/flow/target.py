@@ -20,7 +20,7 @@ from sampan.spec.weights import GoldenSet, WeightsInfo
 
 if TYPE_CHECKING:
     from sampan.gateway.selftest import SelfTest
-    from sampan.gateway.settings import Files, Limits, ServedModel, Watch
+    from sampan.gateway.settings import Files, Limits, ServedModel
     from sampan.install.job import Hands
     from sampan.install.model import Health
     from sampan.install.service import Found
@@ -70,7 +70,7 @@ def serve(
     """Serve until SIGTERM. Raises IncompatibleError (no variant fits), BadInputError (a part lacks), ServiceError."""
     from sampan.flow import api_keys
     from sampan.gateway.serve import serve as run
-    from sampan.gateway.settings import Files, Limits, ServeSettings
+    from sampan.gateway.settings import Files, Limits, ServeSettings, Watch
     from sampan.plan import threads, variants
     from sampan.survey import features
     from sampan.survey.machine import survey_this
@@ -100,7 +100,7 @@ def serve(
         host=host,
         port=port or plan.port,
         limits=limits or Limits(),
-        watch=_watch(plan),
+        watch=Watch(memory_bytes=plan.engine_bytes_at_most),
         files=replace(files, keys=files.keys or api_keys.file_of(plan.name)),
         golden=read_golden(bundle),
         json_logs=json_logs,
@@ -132,14 +132,6 @@ def _served(plan: Plan, info: WeightsInfo) -> ServedModel:
         prompts=tuple((query | passage).items()) if info.query_prefix or info.passage_prefix else (),
         release=f"{plan.name}-{plan.release}",
     )
-
-
-def _watch(plan: Plan) -> Watch:
-    """An engine an eighth (at least 128 MiB) over its plan leaks; the unit's own limit is a quarter over it."""
-    from sampan.gateway.settings import Watch
-
-    total = plan.memory_total_bytes
-    return Watch(memory_bytes=total + max(total // 8, 128 << 20))
 
 
 def _carried(bundle: Path, plan: Plan) -> tuple[Variant, ...]:
@@ -274,7 +266,8 @@ def probe_health(host: str, port: int) -> Health:
     finally:
         connection.close()
     state = str(answer.get("status", "unreachable"))
-    return Health("ready" if state == "ok" else state, str(answer.get("detail", "")))
+    found = "ready" if state == "ok" else state
+    return Health(found, str(answer.get("detail", "")), str(answer.get("release", "")))
 
 
 def hands(say: Callable[[str], None], progress: Progress) -> Hands:
@@ -282,7 +275,21 @@ def hands(say: Callable[[str], None], progress: Progress) -> Hands:
     from sampan.edge.process import ProcessRunner
     from sampan.install.job import Hands
 
-    return Hands(runner=ProcessRunner(), health=probe_health, selftest=_selftest_line, echo=say, progress=progress)
+    return Hands(
+        runner=ProcessRunner(),
+        health=probe_health,
+        selftest=_selftest_line,
+        echo=say,
+        progress=progress,
+        free_memory=_free_memory,
+    )
+
+
+def _free_memory(pid: int) -> int | None:
+    """What the control group of the process could still take."""
+    from sampan.gateway import process_facts
+
+    return process_facts.free_bytes(own=Path(f"/proc/{pid}/cgroup"))
 
 
 def _selftest_line(bundle: Path, host: str, port: int) -> str:

@@ -29,7 +29,7 @@ def alone(prefix: Path, machine: Machine, hands: Hands) -> Iterator[Lock]:
         ours = (prefix / RECORD).is_file() or (prefix / journal.NAME).is_file()
         if ours and os.access(prefix, os.W_OK | os.X_OK):
             held.take()
-            left = recover.after_a_kill(prefix, machine, hands.echo)
+            left = recover.after_a_kill(prefix, machine, hands)
             if left is not None:
                 journal.clear(prefix)
         yield held
@@ -91,13 +91,14 @@ def make(job: Job, held: Lock, steps: Callable[[Job], None]) -> Installed:
         write_record(prefix, done)
     except BaseException:
         job.say("undo")
-        if recover.take_back(prefix, pending_now(prefix, pending), job.machine, job.hands.echo):
+        if recover.take_back(prefix, pending_now(prefix, pending), job.machine, job.hands):
             held.free()
             recover.tidy_folders(prefix, pending)
             job.say("undone")
         raise
     config.keep(prefix, done, job.unit)
     release.sweep(prefix / RELEASES)
+    recover.end_of_switch(pending_now(prefix, pending), job.machine, job.hands)
     boot_guard.disarm(prefix, done.name, job.machine)
     journal.clear(prefix)
     return done

@@ -23,11 +23,16 @@ from sampan.spec import codec
 from sampan.spec.ports import Progress, Runner
 
 
+def _nobody_knows(_pid: int) -> None:
+    """How much memory is free."""
+
+
 @dataclass(frozen=True)
 class Hands:
     """The doors to processes, to the running service and to the person at the keyboard.
 
     ``root`` is laid before /proc, /etc and /run in tests; ``sleep`` stands between two looks at the service.
+    ``free_memory`` gives the bytes that the control group of a process could still take, None where unknown.
     """
 
     runner: Runner
@@ -37,13 +42,14 @@ class Hands:
     progress: Progress
     sleep: Callable[[float], None] = time.sleep
     root: Path = Path("/")
+    free_memory: Callable[[int], int | None] = _nobody_knows
 
 
 @dataclass(frozen=True)
 class Job:
     """``record`` is what will be in force, ``pending`` how it was before; ``unit`` the unit's text to be, if any.
 
-    ``untouched``: the release's files stay as they are.
+    ``untouched``: the release's files stay as they are. ``restart``: a person wants no hand-over.
     """
 
     prefix: Path
@@ -54,6 +60,7 @@ class Job:
     machine: Machine
     hands: Hands
     health_seconds: float
+    restart: bool = False
 
     @property
     def release(self) -> Path:

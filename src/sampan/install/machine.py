@@ -93,6 +93,7 @@ class Machine:
         """What systemd says of a service, property by property; unknown ones are left out by older versions."""
         wanted = (
             "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,MemoryCurrent,ActiveEnterTimestamp,Result"
+            ",StatusText,MemoryMax,MemoryLimit"
         )
         return parse_properties(self.must(*self.manage(name, "show", f"--property={wanted}")))
 

@@ -23,10 +23,14 @@ _USER_LENGTH = 31  # useradd's limit is 32 on every target; one less is safe wit
 
 @dataclass(frozen=True)
 class Health:
-    """What ``GET /health`` said: ready, another state of the engine, or unreachable; ``detail`` is for people."""
+    """What ``GET /health`` said: ready, another state of the engine, or unreachable; ``detail`` is for people.
+
+    ``release`` is the one that answered, such as ``minilm-2``; empty where it did not say.
+    """
 
     state: str
     detail: str = ""
+    release: str = ""
 
 
 #: asks the service at (host, port); must not raise when nothing listens
@@ -77,6 +81,7 @@ class InstallOptions:
     guards: tuple[str, ...] = ()
     keep: int = 2
     consume: bool = False
+    restart: bool = False  # where the running release could hand over, too
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,21 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import SampanError
-from sampan.install import account, boot_guard, config, disk, journal, key_file, release, removal
+from sampan.install import account, boot_guard, config, disk, journal, key_file, release, removal, room, takeover
 from sampan.install.facts import read_record
+from sampan.install.job import Hands
 from sampan.install.journal import SWITCHING, Pending
 from sampan.install.machine import RUN, Machine
-from sampan.install.model import CONFIG, CURRENT, RECORD, RELEASES, Echo, user_name
+from sampan.install.model import CONFIG, CURRENT, RECORD, RELEASES, user_name
 
 
-def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
+def after_a_kill(prefix: Path, machine: Machine, hands: Hands) -> Pending | None:
     """Bring ``prefix`` to where it was before, or, where the change was done, to its end.
 
     Gives what was found pending and is settled but for ``tidy_folders``. An uninstall only goes forward. The caller
     holds the lock. Raises BadInputError, ServiceError, OSError.
     """
-    pending = journal.read(prefix)
+    pending, echo = journal.read(prefix), hands.echo
     releases = prefix / RELEASES
     _sweep(prefix, machine)
     release.sweep_rebuilt(prefix)
@@ -43,11 +44,12 @@ def after_a_kill(prefix: Path, machine: Machine, echo: Echo) -> Pending | None:
         path = machine.unit_file(record.name)
         config.keep(prefix, record, path.read_text(encoding="utf-8") if record.service else None)
         release.sweep(releases)
+        end_of_switch(pending, machine, hands)
         boot_guard.disarm(prefix, record.name, machine)
         journal.clear(prefix)
     else:
         echo(i18n.text("install.recovering", verb=pending.verb, release=pending.release))
-        return pending if take_back(prefix, pending, machine, echo) else None
+        return pending if take_back(prefix, pending, machine, hands) else None
     return pending
 
 
@@ -62,14 +64,25 @@ def _sweep(prefix: Path, machine: Machine) -> None:
             disk.sweep(path)
 
 
-def take_back(prefix: Path, pending: Pending, machine: Machine, echo: Echo) -> bool:
+def end_of_switch(pending: Pending, machine: Machine, hands: Hands) -> None:
+    """The change is done: when the predecessor is gone, memory for one release is enough again.
+
+    Raises ServiceError, OSError.
+    """
+    if pending.main is not None:
+        takeover.await_end(machine, pending.main, hands.sleep, hands.echo)
+    if pending.lifted:
+        room.settle(machine, pending.name)
+
+
+def take_back(prefix: Path, pending: Pending, machine: Machine, hands: Hands) -> bool:
     """Everything as it was, and say what could not be; whether all could. What could not stays pending."""
     whole = True
-    for step in _steps(prefix, pending, machine):
+    for step in _steps(prefix, pending, machine, hands):
         try:
             step()
         except (OSError, SampanError) as error:
-            echo(i18n.text("install.undo-failed", detail=str(error)))
+            hands.echo(i18n.text("install.undo-failed", detail=str(error)))
             whole = False
     if whole and pending.before is not None:
         boot_guard.disarm(prefix, pending.name, machine)
@@ -86,7 +99,7 @@ def tidy_folders(prefix: Path, pending: Pending) -> None:
         disk.remove_empty(tuple(map(Path, pending.created)))
 
 
-def _steps(prefix: Path, pending: Pending, machine: Machine) -> Iterator[Callable[[], object]]:
+def _steps(prefix: Path, pending: Pending, machine: Machine, hands: Hands) -> Iterator[Callable[[], object]]:
     switched = pending.stage == SWITCHING
     if switched and pending.service:
         yield partial(_stop_new, pending, machine)
@@ -94,6 +107,7 @@ def _steps(prefix: Path, pending: Pending, machine: Machine) -> Iterator[Callabl
         yield partial(_point, prefix / CURRENT, pending.current)
     if switched and pending.service:
         yield partial(_unit_back, pending, machine)
+        yield partial(_runs_again, pending, machine, hands)
     yield partial(_releases_back, prefix, pending)
     yield partial(_config_back, prefix, pending)
     if pending.fresh_user:
@@ -126,8 +140,16 @@ def _unit_back(pending: Pending, machine: Machine) -> None:
         disk.write(path, pending.unit.encode())
     machine.attempt(*machine.manage(name, "daemon-reload"))
     machine.attempt(*machine.manage(name, "reset-failed"))
-    if pending.active:
+
+
+def _runs_again(pending: Pending, machine: Machine, hands: Hands) -> None:
+    """What ran before goes on where it still is the service, else it is started again."""
+    name = pending.name
+    goes_on = pending.main is not None and takeover.call_off(machine, name, pending.main, hands.sleep)
+    if pending.active and not goes_on:
         machine.attempt(*machine.manage(name, "restart", "--no-block"))
+    if pending.lifted:
+        room.settle(machine, name)
 
 
 def _releases_back(prefix: Path, pending: Pending) -> None:

@@ -17,7 +17,13 @@ from sampan.install.steps import keeper, unit_facts
 
 
 def rollback(
-    prefix: Path, wanted: int | None, machine: Machine, hands: Hands, *, health_seconds: float = 900.0
+    prefix: Path,
+    wanted: int | None,
+    machine: Machine,
+    hands: Hands,
+    *,
+    health_seconds: float = 900.0,
+    restart: bool = False,
 ) -> Installed:
     """Switch to release ``wanted`` (None: the one before), see it answer rightly; the record in force.
 
@@ -32,7 +38,7 @@ def rollback(
         target = _target(prefix, now, wanted)
         record, text = _as_it_was(prefix, now, target, machine)
         pending = change.describe("rollback", record, now, machine)
-        job = Job(prefix, record, pending, text, True, machine, hands, health_seconds)
+        job = Job(prefix, record, pending, text, True, machine, hands, health_seconds, restart)
         done = change.make(job, lock, _steps)
     job.say("rolled-back", release=done.release, before=now.release)
     return done
@@ -46,9 +52,11 @@ def _steps(job: Job) -> None:
 def _target(prefix: Path, now: Installed, wanted: int | None) -> int:
     """The release to return to, proved to be whole."""
     target, there = now.previous if wanted is None else wanted, numbers(prefix)
-    if target is None or target not in there or target == now.release:
-        others = ", ".join(str(number) for number in there if number != now.release) or "-"
-        raise UsageError("install.no-such-release", release=target or "?", prefix=str(prefix), there=others)
+    others = ", ".join(str(number) for number in there if number != now.release) or "-"
+    if target is None:
+        raise UsageError("install.no-earlier-release", release=now.release, prefix=str(prefix), there=others)
+    if target not in there or target == now.release:
+        raise UsageError("install.no-such-release", release=target, prefix=str(prefix), there=others)
     folder = prefix / RELEASES / str(target)
     if not release.intact(folder):
         raise VerificationError("install.release-damaged", path=str(folder))

@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from sampan.errors import ServiceError
-from sampan.install import account, boot_guard, disk, files, journal, key_file
+from sampan.install import account, boot_guard, disk, files, journal, key_file, room, takeover, ways
 from sampan.install.job import Job
 from sampan.install.machine import number
 from sampan.install.model import CURRENT, RELEASES, probe_host, unit_name
+from sampan.install.ways import Way
 
 _POLL_SECONDS = 0.5
 
@@ -21,34 +22,74 @@ def go_live(job: Job) -> None:
         account.ensure(job.machine, job.record.user)
         key_file.hand_over(job.machine, job.record)
         job.say("user", user=job.record.user)
+    way = ways.choose(job)
     boot_guard.arm(job.prefix, job.pending, job.machine)
-    journal.write(job.prefix, replace(job.pending, stage=journal.SWITCHING))
+    _begin(job, way)
     if job.unit is None:
         files.switch(job)
         return
-    old_pid = _start(job, job.unit)
-    _await_health(job, old_pid)
+    if way.main is not None:
+        way = _with_room(job, way)
+    same = _unchanged(job)
+    _write(job, job.unit)
+    if way.main is not None:
+        takeover.ask(job, way.main)
+    else:
+        _start(job, way, same=same)
     result = job.hands.selftest(job.release, probe_host(job.record.host), job.record.port)
     job.say("selftest", result=result)
 
 
-def _start(job: Job, text: str) -> int | None:
-    """Write unit and switch, (re)start; give the main process that must go, None where none runs or none must."""
-    machine, name, before = job.machine, job.record.name, job.pending
-    path, target = machine.unit_file(name), f"{RELEASES}/{job.record.release}"
-    running = machine.state(name) if before.unit is not None else {}
+def _begin(job: Job, way: Way) -> None:
+    """From now on unit and ``current`` may differ from how they were."""
+    journal.write(job.prefix, replace(job.pending, stage=journal.SWITCHING, main=way.main, lifted=way.lifted))
+
+
+def _with_room(job: Job, way: Way) -> Way:
+    """The same with memory for two releases; a restart where the machine has not so much."""
+    name, text = job.record.name, job.pending.unit or ""
+    if way.lifted:
+        room.lift(job.machine, name, text, way.more)
+    short = ways.short_of_memory(job, way)
+    if short is None:
+        return way
+    if way.lifted:
+        room.settle(job.machine, name)
+    _begin(job, short)
+    return short
+
+
+def _unchanged(job: Job) -> bool:
+    """Whether the running service is what it is to be: it need not pause."""
+    before, target = job.pending, f"{RELEASES}/{job.record.release}"
+    return before.active and (before.unit, before.current) == (job.unit, target) and job.untouched
+
+
+def _write(job: Job, text: str) -> None:
+    """Unit, ``current`` and the start at boot; what runs is not touched."""
+    machine, name = job.machine, job.record.name
+    path = machine.unit_file(name)
     disk.make_folders(path.parent)
     disk.write(path, text.encode())
-    disk.point(job.prefix / CURRENT, target)
+    disk.point(job.prefix / CURRENT, f"{RELEASES}/{job.record.release}")
     job.say("unit", path=path)
     machine.must(*machine.manage(name, "daemon-reload"))
     machine.must(*machine.manage(name, "enable"))
     with suppress(OSError):  # systemd does not sync its link for the start at boot
         disk.sync_folder(path.parent / "multi-user.target.wants")
-    if before.active and (before.unit, before.current) == (text, target) and job.untouched:
-        return None  # nothing changed: the service need not pause
-    machine.must(*machine.manage(name, "restart", "--no-block"))
-    return number(running, "MainPID") or None
+
+
+def _start(job: Job, way: Way, *, same: bool) -> None:
+    """(Re)start the service unless it is what it is to be, and see it answer."""
+    machine, name = job.machine, job.record.name
+    running = number(machine.state(name), "MainPID") or None
+    if same:
+        running = None
+    else:
+        if way.why:
+            job.say("restarting", why=way.why)
+        machine.must(*machine.manage(name, "restart", "--no-block"))
+    _await_health(job, running)
 
 
 def _await_health(job: Job, old_pid: int | None) -> None:

@@ -72,7 +72,7 @@ def put(verb: str, given: Source, options: InstallOptions, hands: Hands) -> Inst
         text = keeper(unit_facts(plan, record, facts.systemd)) if record.service else None
         pending = describe(verb, record, before, machine, made)
         untouched = facts.release_state == "same"
-        job = Job(prefix, record, pending, text, untouched, machine, hands, options.health_seconds)
+        job = Job(prefix, record, pending, text, untouched, machine, hands, options.health_seconds, options.restart)
         done = change.make(job, lock, partial(_steps, given))
         gc.collect(prefix, done, options.keep, hands.echo)
     _farewell(job)

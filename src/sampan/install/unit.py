@@ -111,6 +111,7 @@ def _service(facts: UnitFacts) -> Iterator[str]:
     yield f"WorkingDirectory={current}"
     keys = f" --keys {facts.keys.replace('%', '%%')}" if facts.keys else ""
     yield f"ExecStart={current}/sampan serve --host {facts.host} --port {facts.port}{keys}"
+    yield "ExecReload=/bin/sh -c 'kill -HUP ${MAINPID}'"  # not every target has /bin/kill
     yield f"RuntimeDirectory={facts.user}"
     yield "RuntimeDirectoryMode=0700"
     yield "UMask=0077"

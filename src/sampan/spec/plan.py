@@ -85,3 +85,8 @@ class Plan:
     notes: tuple[Reason, ...] = ()  # rules of experience that touch this plan
     cpu_quota_percent: int | None = None  # systemd's CPUQuota for the service; 100 is one CPU
     memory_limit_bytes: int | None = None  # systemd's MemoryMax for the service
+
+    @property
+    def engine_bytes_at_most(self) -> int:
+        """An engine an eighth (at least 128 MiB) over its plan leaks; the unit's own limit is a quarter over it."""
+        return self.memory_total_bytes + max(self.memory_total_bytes // 8, 128 << 20)

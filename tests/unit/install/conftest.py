@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,6 +83,7 @@ class FakeSystemd:
     started: str = "active"  # what a restart leads to
     log: list[tuple[str, ...]] = field(default_factory=list)
     next_pid: int = 100
+    succession: str = ""  # works or fails: its services can hand over; else they know nothing of that
 
     def run(
         self,
@@ -112,7 +114,9 @@ class FakeSystemd:
         if words[:2] == ("systemctl", "--version"):
             return f"systemd {self.version} ({self.version}.1)\n+PAM\n"
         if words[:2] == ("systemctl", "show"):
-            return "".join(f"{key}={value}\n" for key, value in self.state.items())
+            self._proceed()
+            shown = self.state | {"MemoryMax": self._memory_max()}
+            return "".join(f"{key}={value}\n" for key, value in shown.items())
         if words[0] == "journalctl":
             return "last words\n"
         if words[0] in ("useradd", "groupadd"):
@@ -125,10 +129,74 @@ class FakeSystemd:
         if words[:2] in (("systemctl", "restart"), ("systemctl", "start")):
             self.next_pid += 1
             sub = {"active": "running", "activating": "auto-restart", "failed": "failed"}[self.started]
-            self.state = {"ActiveState": self.started, "SubState": sub, "MainPID": str(self.next_pid)}
+            self._exit()
+            self.state = {"ActiveState": self.started, "SubState": sub, "MainPID": str(self._process())}
+        if words[:2] == ("systemctl", "kill"):
+            self._signal(words[-1])
+        if words[:2] == ("systemctl", "set-property"):
+            key, _, value = words[-1].partition("=")
+            self._drop_ins.mkdir(parents=True, exist_ok=True)
+            (self._drop_ins / f"50-{key}.conf").write_text(f"[Service]\n{key}={value}\n")
         if words[:2] == ("systemctl", "stop"):
+            self._exit()
             self.state = {"ActiveState": "inactive", "SubState": "dead", "MainPID": "0"}
         return ""
+
+    @property
+    def _drop_ins(self) -> Path:
+        return self.root / "run/systemd/system.control/sampan-mini.service.d"
+
+    def _memory_max(self) -> str:
+        """In bytes, of the last file that sets it."""
+        files = (self.root / "etc/systemd/system/sampan-mini.service", *sorted(self._drop_ins.glob("*.conf")))
+        lines = [line for file in files if file.is_file() for line in file.read_text().splitlines()]
+        found = [line.partition("=")[2] for line in lines if line.startswith("MemoryMax=")]
+        return str(int(found[-1].removesuffix("M")) << 20) if found else "infinity"
+
+    def _process(self) -> int:
+        """The number of the last process, which /proc shows as one that knows both signals."""
+        if self.succession:
+            folder = self.root / "proc" / str(self.next_pid)
+            folder.mkdir(exist_ok=True)
+            (folder / "status").write_text("Name:\tsampan\nSigCgt:\t0000000000004a02\n")
+            (folder / "stat").write_text(f"{self.next_pid} (sampan) S {'0 ' * 18}{self.next_pid} 0\n")
+        return self.next_pid
+
+    def _exit(self) -> None:
+        for name in (self.state.get("MainPID"), self.state.pop("Successor", "")):
+            shutil.rmtree(self.root / "proc" / str(name or "none"), ignore_errors=True)
+
+    def _signal(self, word: str) -> None:
+        """What a running service does when it is asked to hand over, or not to."""
+        if word == "--signal=USR2" and "Successor" not in self.state:
+            self._tell("started")
+            self.next_pid += 1
+            self.state |= {"Successor": str(self._process()), "Looks": "6"}
+        if word == "--signal=USR1":
+            shutil.rmtree(self.root / "proc" / self.state.pop("Successor", "none"), ignore_errors=True)
+            self._tell("called off")
+
+    def _tell(self, word: str) -> None:
+        count = int(self.state.get("Words", "0")) + 1
+        self.state |= {"Words": str(count), "StatusText": f"hand-over {count}: {word}"}
+
+    def _proceed(self) -> None:
+        """A successor comes to an end of its start when it was looked at some times."""
+        looks = int(self.state.get("Looks", "0")) - 1
+        self.state["Looks"] = str(looks)
+        if "Successor" not in self.state or looks > 0:
+            return
+        successor = self.state.pop("Successor")
+        if self.succession == "works":
+            self._exit()
+            self.state["MainPID"] = successor
+            self.taken_over()
+        else:
+            shutil.rmtree(self.root / "proc" / successor)
+            self._tell("failed: told to")
+
+    def taken_over(self) -> None:
+        """The successor is the main process from now on."""
 
     def called(self, *words: str) -> bool:
         """Whether a command began with these words."""

@@ -74,7 +74,7 @@ def assemble(settings: ServeSettings, folder: Path) -> Parts:
     admission = Admission(limits)
     batching = Batching(engine, model, limits, meter, slots=slots, pass_tokens=tokens, measured=admission.measured)
     house = House(batching, model, limits, admission, callers, meter)
-    app = make_api(house, _Finished(settings, audit))
+    app = make_api(house, _Finished(settings, audit) if audit or settings.json_logs else None)
     watchdog = Watchdog(engine, batching, settings.watch, drain_seconds=settings.drain_seconds)
     return Parts(engine, batching, house, app, watchdog, audit, token)
 

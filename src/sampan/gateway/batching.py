@@ -7,9 +7,9 @@ ever spent waiting for company. What a pass may hold is bounded by tokens and by
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 
 from sampan.gateway.engine import (
     ANY,
@@ -75,10 +75,10 @@ class Batching:
     async def quiet(self, seconds: float) -> AsyncIterator[None]:
         """Nothing is in the engine while the block runs, if it can be had within ``seconds``."""
         self._passes.quiet = True
-        until = self._now() + seconds
+        until = monotonic() + seconds
         try:
             async with self.turns.none_taken(seconds):
-                while self._passes.running and self._now() < until:
+                while self._passes.running and monotonic() < until:
                     await asyncio.sleep(POLL_SECONDS)
                 yield
         finally:
@@ -127,9 +127,9 @@ class Batching:
 
     async def generate(self, path: str, body: bytes, ask: Ask = ANY, /) -> Generation:
         """See Engine."""
-        began = self._now()
+        began = monotonic()
         await self.turns.take(ask)
-        self._meter.queue_seconds.observe(self._now() - began)
+        self._meter.queue_seconds.observe(monotonic() - began)
         try:
             return Taken(await self._engine.generate(path, body, ask), self.turns)
         except BaseException:
@@ -139,7 +139,7 @@ class Batching:
     async def embed(self, inputs: Sequence[TextOrTokens], ask: Ask = ANY, /) -> Embedded:
         """See Engine."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        job = Job(len(inputs), ask, self._now(), lambda error: _settle(future, error))
+        job = Job(len(inputs), ask, monotonic(), lambda error: _settle(future, error))
         fresh = self._sort_out(inputs, job)
         try:
             if fresh and self._passes.goes_at_once(fresh):
@@ -170,9 +170,6 @@ class Batching:
                 self._meter.shared += 1
             job.wait_for(item, place)
         return fresh
-
-    def _now(self) -> float:
-        return time.monotonic()
 
 
 def _settle(future: asyncio.Future[None], error: BaseException | None) -> None:

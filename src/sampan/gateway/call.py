@@ -69,7 +69,10 @@ class Call:
 
     def settle_ask(self, usual_seconds: float, *, bulk: bool) -> Ask:
         """Lane and deadline: the client's wish, within what its key allows. Raises ApiError ``invalid_value``."""
-        seconds = min(usual_seconds, self._seconds(b"x-request-timeout"), self._seconds(b"x-stainless-read-timeout"))
+        seconds = usual_seconds
+        for name in (b"x-request-timeout", b"x-stainless-read-timeout"):
+            if name in self.headers:
+                seconds = min(seconds, self._seconds(name))
         wish = self.headers.get(b"x-sampan-lane", b"").decode("latin-1").lower()
         if wish not in ("", *Lane._value2member_map_):
             raise ApiError("invalid_value", field="X-Sampan-Lane", expected="interactive, bulk")
@@ -80,11 +83,8 @@ class Call:
         return self.ask
 
     def _seconds(self, name: bytes) -> float:
-        raw = self.headers.get(name)
-        if raw is None:
-            return math.inf
         try:
-            seconds = float(raw)
+            seconds = float(self.headers[name])
         except ValueError:
             seconds = math.nan
         if seconds > 0:

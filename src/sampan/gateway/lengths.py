@@ -60,9 +60,12 @@ class Lengths:
     ) -> tuple[Sequence[TextOrTokens], tuple[Cut, ...]]:
         """The inputs, cut where asked. Raises InputTooLongError with the index of the first that is too long."""
         limit = self._limit
-        if limit is None or all(surely_fits(text, limit) for text in inputs):
+        if limit is None:
             return inputs, ()
-        counts = await self._counts(inputs, limit)
+        doubtful = [index for index, text in enumerate(inputs) if not surely_fits(text, limit)]
+        if not doubtful:
+            return inputs, ()
+        counts = await self._counts(inputs, doubtful)
         fitted, cuts = list(inputs), []
         for index, tokens in counts.items():
             if tokens <= limit:
@@ -73,9 +76,8 @@ class Lengths:
             cuts.append(Cut(index, tokens, limit))
         return fitted, tuple(cuts)
 
-    async def _counts(self, inputs: Sequence[TextOrTokens], limit: int) -> dict[int, int]:
+    async def _counts(self, inputs: Sequence[TextOrTokens], doubtful: Sequence[int]) -> dict[int, int]:
         """The exact tokens of those that might not fit."""
-        doubtful = [index for index, text in enumerate(inputs) if not surely_fits(text, limit)]
         texts = {index: text for index in doubtful if isinstance(text := inputs[index], str)}
         counted = await self._engine.count(list(texts.values())) if texts else ()
         exact = dict(zip(texts, counted, strict=True))

@@ -35,14 +35,16 @@ def embedded(body: bytes, count: int) -> Embedded:
     """An answer of ``/v1/embeddings`` with base64 vectors. Raises EngineBrokenError."""
     try:
         data = orjson.loads(body)
-        items = sorted(data["data"], key=lambda item: int(item["index"]))
-        texts = [str(item["embedding"]) for item in items]
+        items = data["data"]
+        if len(items) > 1:
+            items = sorted(items, key=lambda item: int(item["index"]))
+        found = tuple([vectors.from_base64(item["embedding"]) for item in items])
         tokens = int(data["usage"]["prompt_tokens"])
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise EngineBrokenError(f"no embeddings in the answer: {error!r}") from error
-    if len(texts) != count:
-        raise EngineBrokenError(f"{len(texts)} vectors for {count} texts")
-    return Embedded(tuple(vectors.from_base64(text) for text in texts), tokens)
+    if len(found) != count:
+        raise EngineBrokenError(f"{len(found)} vectors for {count} texts")
+    return Embedded(found, tokens)
 
 
 def tokens(body: bytes) -> tuple[int, ...]:

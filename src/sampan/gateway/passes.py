@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
+from time import monotonic  # the loop's clock, but uvloop's has whole milliseconds only
 
 from sampan.gateway.computing import compute
 from sampan.gateway.engine import (
@@ -69,7 +69,7 @@ class Passes:
     @property
     def seconds(self) -> float:
         """How long the present pass runs already; 0 where none does."""
-        return self._now() - self._began if self.running else 0.0
+        return monotonic() - self._began if self.running else 0.0
 
     @property
     def longest_seconds(self) -> float:
@@ -85,11 +85,11 @@ class Passes:
 
     def goes_at_once(self, items: Sequence[Item]) -> bool:
         """True where nothing runs or waits, and all of it is one pass."""
-        if self.running or self.lanes.texts or self._gathering.is_on(self._now()):
+        if self.running or self.lanes.texts or self._gathering.is_on(monotonic()):
             return False
         if self.quiet or self._engine.status.state is not EngineState.READY:
             return False
-        return len(items) <= self._slots and sum(item.tokens for item in items) <= self._pass_tokens
+        return len(items) <= self._slots and sum([item.tokens for item in items]) <= self._pass_tokens
 
     def forget(self, job: Job) -> None:
         """The client left: what nobody else waits for is not computed."""
@@ -110,7 +110,7 @@ class Passes:
             self._wait_for_engine()
             return
         self._drop_late()
-        now, alone = self._now(), self._outcomes.alone
+        now, alone = monotonic(), self._outcomes.alone
         if not alone and self._gathering.lacks(self.lanes.texts, self._slots, now):
             self._wake_at(self._gathering.until)
             return
@@ -130,21 +130,21 @@ class Passes:
             self._waker = asyncio.get_running_loop().call_at(when, self._wake)
 
     def _drop_late(self) -> None:
-        limit = self._now() + self._pacer.pass_seconds
+        limit = monotonic() + self._pacer.pass_seconds
         for job in self.lanes.jobs():
             if job.ask.deadline is not None and job.ask.deadline < limit:
                 self._fail(job, DeadlineError())
 
     def _wait_for_engine(self) -> None:
         """An engine that is being started again is waited for; one that is not coming back is not."""
-        state, limit = self._engine.status.state, self._now() - self._limits.restart_seconds
+        state, limit = self._engine.status.state, monotonic() - self._limits.restart_seconds
         hopeless = state not in _COMES_BACK or not self.was_ready
         for job in self.lanes.jobs():
             if hopeless or job.entered < limit:
                 self._fail(job, EngineUnavailableError(state))
         self._drop_late()
         if self.lanes.texts or self._outcomes.alone:
-            self._wake_at(self._now() + POLL_SECONDS)
+            self._wake_at(monotonic() + POLL_SECONDS)
 
     def _wake(self) -> None:
         self._waker = None
@@ -165,7 +165,7 @@ class Passes:
 
     async def _pass(self, items: list[Item], number: int) -> None:
         """Have the engine compute these. Errors go to the requests that wait, never to the caller."""
-        began = self._began = self._now()
+        began = self._began = monotonic()
         self._observe(items, began)
         try:
             found, counts = await compute(self._engine, items, exact=bool(self.cache.limit))
@@ -181,8 +181,8 @@ class Passes:
         except EngineFault as fault:
             self._outcomes.blame(items, fault)
         else:
-            seconds = self._now() - began
-            self._pacer.measured(items, seconds, self._now())
+            seconds = monotonic() - began
+            self._pacer.measured(items, seconds, monotonic())
             self._meter.engine_seconds.observe(seconds)
             self._measured(found.tokens, seconds)
             if (
@@ -190,11 +190,11 @@ class Passes:
             ):  # nothing to gather: the engine need not wait for answers to be written
                 self._end(number)
             answered = self._outcomes.hand_out(items, found, counts)
-            self._gathering.begin(answered, self._now())
+            self._gathering.begin(answered, monotonic())
 
     def _begin(self) -> int:
         self._number += 1
-        self.running, self._began = True, self._now()
+        self.running, self._began = True, monotonic()
         return self._number
 
     def _end(self, number: int) -> None:
@@ -216,7 +216,4 @@ class Passes:
             if item.waiting:
                 meter.queue_seconds.observe(now - item.waiting[0][0].entered)
         meter.pass_texts.observe(len(items))
-        meter.pass_fill.observe(sum(item.tokens for item in items) / self._pass_tokens)
-
-    def _now(self) -> float:
-        return time.monotonic()  # the loop's clock, but uvloop's has whole milliseconds only
+        meter.pass_fill.observe(sum([item.tokens for item in items]) / self._pass_tokens)

@@ -126,20 +126,24 @@ def text_inputs(value: object, field: str, limits: Limits) -> tuple[TextOrTokens
         raise ApiError("empty_input", field, field=field)
     if len(items) > limits.inputs:
         raise ApiError("too_many_inputs", field, count=len(items), limit=limits.inputs)
-    return tuple(_one_input(item, f"{field}[{index}]", limits) for index, item in enumerate(items))
+    return tuple([_one_input(item, field, index, limits) for index, item in enumerate(items)])
 
 
-def _one_input(item: object, where: str, limits: Limits) -> TextOrTokens:
-    param = where.partition("[")[0]
-    if item in ("", []):
-        raise ApiError("empty_input", param, field=where)
-    if isinstance(item, str):
+def _one_input(item: object, field: str, index: int, limits: Limits) -> TextOrTokens:
+    if isinstance(item, str) and item:
         if len(item) > limits.text_bytes // 4 and len(item.encode()) > limits.text_bytes:
-            raise ApiError("text_too_large", param, field=where, limit=limits.text_bytes)
+            raise _wrong("text_too_large", field, index, limit=limits.text_bytes)
         return item
     if _are_tokens(item):
         return tuple(item)
-    raise ApiError("invalid_value", param, field=where, expected="string, array of token ids")
+    if item in ("", []):
+        raise _wrong("empty_input", field, index)
+    raise _wrong("invalid_value", field, index, expected="string, array of token ids")
+
+
+def _wrong(code: str, field: str, index: int, **values: object) -> ApiError:
+    """One input of ``field``, which may be an item of a list itself."""
+    return ApiError(code, field.partition("[")[0], field=f"{field}[{index}]", **values)
 
 
 def _are_tokens(value: object) -> TypeGuard[list[int]]:

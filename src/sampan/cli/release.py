@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _KEEP = typer.Option(2, "--keep", min=2, help=i18n.text("cli.gc.opt.keep"))
 _UNSIGNED = typer.Option(False, "--unsigned", help=i18n.text("cli.install.opt.unsigned"))
 _DOWNGRADE = typer.Option(False, "--allow-downgrade", help=i18n.text("cli.install.opt.allow-downgrade"))
+_RESTART = typer.Option(False, "--restart", help=i18n.text("cli.upgrade.opt.restart"))
 _CONSUME = typer.Option(False, "--consume", help=i18n.text("cli.opt.consume-bundle"))
 
 
@@ -48,6 +49,7 @@ def upgrade(
     unsigned: bool = _UNSIGNED,
     allow_downgrade: bool = _DOWNGRADE,
     consume: bool = _CONSUME,
+    restart: bool = _RESTART,
     keep: int = _KEEP,
     name: Name = None,
     prefix: Prefix = None,
@@ -58,12 +60,13 @@ def upgrade(
     from sampan.trust import keyring
 
     keys = [keyring.read(path) for path in key] or keyring.load(trusted or keyring.SYSTEM)
-    wish = opening.Wish(keys, unsigned, allow_downgrade, keep, consume)
+    wish = opening.Wish(keys, unsigned, allow_downgrade, keep, consume, restart)
     _print(installing.upgrade(bundle, _found(name, prefix), wish, _say, output.progress()))
 
 
 def rollback(
     release: int | None = typer.Argument(None, min=1, help=i18n.text("cli.rollback.opt.release"), metavar="RELEASE"),
+    restart: bool = _RESTART,
     name: Name = None,
     prefix: Prefix = None,
     json: options.Json = False,
@@ -71,7 +74,7 @@ def rollback(
     """Code, configuration and unit as they were."""
     from sampan.flow import installing
 
-    _print(installing.rollback(_found(name, prefix), release, _say, output.progress()))
+    _print(installing.rollback(_found(name, prefix), release, _say, output.progress(), restart=restart))
 
 
 def _print(record: Installed) -> None:

@@ -63,6 +63,7 @@ def upgrade(path: Path, found: Found, wish: Wish, say: Say, progress: Progress) 
             who=who(),
             guards=guards(),
             keep=wish.keep,
+            restart=wish.restart,
         )
         return put("upgrade", given, options, target.hands(say, progress))
 
@@ -73,10 +74,10 @@ def _need(found: Found) -> Installed:
     return found.record
 
 
-def rollback(found: Found, wanted: int | None, say: Say, progress: Progress) -> Installed:
+def rollback(found: Found, wanted: int | None, say: Say, progress: Progress, *, restart: bool = False) -> Installed:
     """An earlier release in force again. Raises as ``install.rollback`` does."""
     hands = target.hands(say, progress)
-    return rolling.rollback(Path(_need(found).prefix), wanted, found.machine(hands.runner), hands)
+    return rolling.rollback(Path(_need(found).prefix), wanted, found.machine(hands.runner), hands, restart=restart)
 
 
 def releases(found: Found) -> gc.Releases:

@@ -40,6 +40,7 @@ class Wish:
     allow_downgrade: bool = False
     keep: int = 2
     consume: bool = False
+    restart: bool = False
 
 
 @contextmanager

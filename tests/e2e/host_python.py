@@ -15,6 +15,7 @@ from pathlib import Path
 import sampan
 
 HOST = "/host"
+_TESTS = Path(__file__).parents[1]
 
 
 def _mapped() -> list[Path]:
@@ -46,13 +47,15 @@ def _below(path: Path, tops: list[Path]) -> bool:
 
 def binds() -> list[str]:
     """Options for systemd-nspawn."""
-    return [f"--bind-ro={folder}:{HOST}{folder}" for folder in _folders()]
+    return [f"--bind-ro={folder}:{HOST}{folder}" for folder in (*_folders(), _TESTS)]
 
 
-def command() -> str:
-    """Shell words that run ``python -m sampan`` inside."""
+def command(module: str = "sampan") -> str:
+    """Shell words that run ``python -m MODULE`` inside."""
     libraries = ":".join(dict.fromkeys(f"{HOST}{path.parent}" for path in _mapped()))
-    packages = ":".join(f"{HOST}{path}" for path in (Path(sampan.__file__).parents[1], *_site_packages()))
+    packages = ":".join(
+        f"{HOST}{path}" for path in (Path(sampan.__file__).parents[1], *_site_packages(), _TESTS.parent)
+    )
     python = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     loader = f"{HOST}{_loader()} --library-path {libraries} {HOST}{python}"
-    return f"env PYTHONPATH={packages} PYTHONHOME={HOST}{sys.base_prefix} {loader} -m sampan"
+    return f"env PYTHONPATH={packages} PYTHONHOME={HOST}{sys.base_prefix} {loader} -m {module}"

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,6 +174,14 @@ class Container:
             process.wait()
         self._process = None
         _remove_cgroups(self._groups)
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.2)
 
 
 def _own_cgroups(name: str) -> list[Path]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.e2e.systemd_container import Container
-from tests.e2e.test_install_systemd import base, carry, clean, machine, wait_for  # noqa: F401  (fixtures)
+from tests.e2e.systemd_container import Container, wait_for
+from tests.e2e.test_install_systemd import base, carry, clean, machine  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.e2e
 SAMPAN = "/opt/sampan/mini/current/sampan"

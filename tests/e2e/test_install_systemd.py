@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.e2e import host_python, systemd_container
 from tests.e2e.ships import Shipped
-from tests.e2e.systemd_container import Container
+from tests.e2e.systemd_container import Container, wait_for
 from tests.fakes.miniature import miniature, packed
 
 from sampan.install.model import unit_name, user_name
@@ -75,14 +75,6 @@ def carry(clean: Container, tmp_path: Path) -> Callable[..., str]:
 def accounts(machine: Container) -> tuple[str, str]:
     """The names of users and groups."""
     return machine.check("getent", "passwd"), machine.check("getent", "group")
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until it is so."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.2)
 
 
 def answers(machine: Container, name: str = "mini") -> Callable[[], bool]:

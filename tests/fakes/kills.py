@@ -137,6 +137,8 @@ class LastingSystemd(FakeSystemd):
         }
         self._file.write_text(json.dumps(state | {"Runs": runs}))
         shutil.rmtree(self.root / "run/systemd/system.control", ignore_errors=True)
+        for process in (self.root / "proc").glob("[0-9]*"):
+            shutil.rmtree(process)
 
 
 @dataclass

@@ -108,7 +108,9 @@ class Exposition:
             "variant": status.variant,
         }
         yield InfoMetricFamily(_PRE + "build", "What is served.", about)
-        ready = house.ready and not house.draining and status.state is EngineState.READY
+        right = house.on_its_device
+        yield GaugeMetricFamily(_PRE + "engine_on_its_device", "0 where it computes on another one.", int(right))
+        ready = right and house.ready and not house.draining and status.state is EngineState.READY
         yield GaugeMetricFamily(_PRE + "ready", "1 where /ready says so.", int(ready))
         yield CounterMetricFamily(_PRE + "engine_restarts", "Starts of the engine after its first.", status.restarts)
         passed = house.meter.selftest_ok

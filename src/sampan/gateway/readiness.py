@@ -27,7 +27,14 @@ async def learn(house: House) -> None:
 
 
 async def passes_selftest(house: House, golden: GoldenSet | None, say: Callable[[str], None]) -> bool:
-    """Whether the engine answers as it must; the meter and a person are told. With no golden set nothing is asked."""
+    """Whether the engine computes where it must and answers as it must; the meter and a person are told.
+
+    With no golden set nothing is asked.
+    """
+    if not house.on_its_device:
+        house.meter.selftest_ok = False
+        say(i18n.text("gateway.other-device", wanted=house.device, actual=house.actual_device))
+        return False
     if golden is None or not (golden.embeddings or golden.chats):
         return True
     failed = [result for result in await golden_results(house.engine, golden) if not result.ok]

@@ -33,17 +33,23 @@ class Service:
             "status": "ok" if ready else status.state.value,
             "model": house.model.id,
             "task": house.model.task,
-            "engine": {"state": status.state.value, "variant": status.variant, "restarts": status.restarts},
+            "engine": {
+                "state": status.state.value,
+                "variant": status.variant,
+                "restarts": status.restarts,
+                "device": house.actual_device,
+            },
             "version": __version__,
             "release": house.model.release,
         }
         return json_reply(data, 200 if ready else 503)
 
     async def ready(self, _call: Call) -> Reply:
-        """200 where requests should be sent here: engine ready, golden answers right, not about to stop."""
+        """200 where requests should be sent: engine ready, on its device, golden answers right, not about to stop."""
         house = self._house
         state = house.engine.status.state
         reason = "draining" if house.draining else state.value if state is not EngineState.READY else ""
+        reason = reason or ("" if house.on_its_device else "device")
         reason = reason or ("" if house.ready else "selftest")
         return json_reply({"ready": not reason, "reason": reason or "ok"}, 503 if reason else 200)
 

@@ -7,8 +7,8 @@ in an environment of its own (made the first time: ``peer_servers.py``), and the
 gateway, in several types. For each: texts a second, p50, p99 and CPU time of all its processes, with 1, 8 and 64
 clients that send one text at a time, and with one that sends lists of 64; memory of all its processes afterwards; the
 time from start to the first answer, files in the page cache; CPU while idle; and the lowest cosine to the float
-reference of the golden texts: at least 0.99. All answer ``float``, since not all know base64. Texts are this
-project's own sentences, each sent once.
+reference of the golden texts: at least 0.99; what becomes of a text that is too long. All answer ``float``, since not
+all know base64. Texts are this project's own sentences, each sent once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import statistics
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -34,7 +36,7 @@ import uvloop
 from chosen import MODEL, Chosen, add_arguments, choose_from
 from connection import Connection, load
 from peer_servers import PEERS, Models, environment, running
-from running import cpu_ms, gateway, rss_mib
+from running import gateway, rss_mib
 from sentences import distinct, sentences
 
 from sampan.edge.progress import SilentProgress
@@ -108,6 +110,20 @@ def compare(server: Server, golden: GoldenSet) -> None:
         raise SystemExit(f"{server.name} computes something else: cosine {server.cosine:.4f}")
 
 
+def long_text(server: Server) -> str:
+    """What becomes of a text that is longer than the model was trained for."""
+    body = json.dumps({"input": " ".join(f"word{number % 90}" for number in range(600))}).encode()
+    address = f"http://127.0.0.1:{server.port}/v1/embeddings"
+    request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60):
+            return "cut, unsaid"
+    except urllib.error.HTTPError as error:
+        return f"refused, {error.code}"
+    except OSError as error:
+        return type(error).__name__
+
+
 @contextmanager
 def served(chosen: Chosen, threads: int) -> Iterator[tuple[int, int]]:
     with gateway(chosen, threads, {"queue_requests": 1024}) as started:
@@ -156,7 +172,9 @@ def servers_of(given: argparse.Namespace, stack: ExitStack) -> list[Server]:
 
 
 def cpu_of(server: Server) -> float:
-    return sum(map(cpu_ms, tree(server.pid)))
+    """Milliseconds of all its processes, those of threads that have ended among them: in ticks of 10 ms."""
+    ticks = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in tree(server.pid)]
+    return sum(int(each) for pair in ticks for each in pair) * 1e3 / os.sysconf("SC_CLK_TCK")
 
 
 def measure(servers: list[Server], seconds: float, rounds: int, texts: Iterator[str]) -> None:
@@ -237,7 +255,7 @@ def main() -> int:
         planned = servers[given.types.index("auto") if "auto" in given.types else 0]
         print(f"threads of every engine: {given.threads}; {rounds} rounds of {seconds:g} s\n")
         print(table(HEADS, list(rows(servers, planned)), markdown=given.markdown), end="\n\n")
-        heads = ("server", "type", "ready s", "RSS MiB", "idle CPU %", "lowest cosine", "length")
+        heads = ("server", "type", "ready s", "RSS MiB", "idle CPU %", "lowest cosine", "length", "600 words")
         print(table(heads, list(facts(servers)), markdown=given.markdown))
     return 0
 

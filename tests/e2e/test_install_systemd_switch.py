@@ -198,3 +198,32 @@ def test_another_port_needs_a_restart_and_says_so(clean: Container, carry: Carry
     said = clean.check(f"{carry(2)}/install.sh", "--port", PORT)
     assert "by a restart: the unit changes in what only a start brings into force (ExecStart)" in said
     assert _health(clean)["release"] == "mini-2"
+
+
+def test_a_service_over_tls_is_asked_over_tls_and_hands_over(clean: Container, carry: Carry) -> None:
+    first, folder = carry(1), "/etc/sampan/mini"
+    clean.check("mkdir", "-p", folder)
+    words = [
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=elsewhere",
+    ]
+    clean.check("openssl", "req", *words, "-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.crt")
+    clean.check("chmod", "600", f"{folder}/tls.key")
+    clean.check(f"{first}/sampan", "key", "add", "client", "--json")
+    tls = ("--tls-cert", f"{folder}/tls.crt", "--tls-key", f"{folder}/tls.key")
+    said = clean.check(f"{first}/sampan", "install", "--port", PORT, *tls)
+    assert "✓ Self-test" in said
+    assert f"https://127.0.0.1:{PORT}" in said
+    assert clean.check("stat", "--format=%U %a", f"{folder}/tls.key").strip() == "sampan-mini 600"
+    said = clean.check(SAMPAN, "upgrade", carry(2))
+    assert "without a pause" in said
+    assert json.loads(clean.check(SAMPAN, "status", "--json"))["scheme"] == "https"
+    assert clean.run(SAMPAN, "selftest").returncode == 0

@@ -56,7 +56,7 @@ def _rows(result: ServiceStatus) -> list[tuple[str, ...]]:
     facts: tuple[tuple[str, object], ...] = (
         ("row.state", f"{result.state} ({result.mode})"),
         ("row.health", f"{result.health} {result.health_detail}".strip()),
-        ("row.address", f"http://{result.host}:{result.port}/v1"),
+        ("row.address", f"{result.scheme}://{result.host}:{result.port}/v1"),
         ("row.release", result.release),
         ("row.prefix", result.prefix),
         ("row.pid", result.pid),

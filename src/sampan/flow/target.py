@@ -205,20 +205,21 @@ def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
     from sampan.install.service import find
 
     found = listening(find(bundle))
-    own = url_of(found.host, found.port)
+    own = url_of(found.host, found.port, found.certificate)
     where = url or own
     # Only the service of this bundle on this machine is told the token, never another that a person names.
-    token = _local_token(found.name, found.port) if where.rstrip("/").removesuffix("/v1") == own else None
-    return _ask(bundle, where, token, once=once)
+    is_own = where.rstrip("/").removesuffix("/v1") == own
+    token = _local_token(found.name, found.port) if is_own else None
+    return _ask(bundle, where, token, found.certificate if is_own else None, once=once)
 
 
-def _ask(bundle: Path, where: str, token: str | None, *, once: bool) -> SelfTest:
+def _ask(bundle: Path, where: str, token: str | None, certificate: str | None, *, once: bool) -> SelfTest:
     from sampan.gateway import selftest as tests
 
     golden = read_golden(bundle)
     if golden is None:
-        return tests.consistency(where, read_plan(bundle).task, token=token)
-    return tests.selftest(where, golden, once=once, token=token)
+        return tests.consistency(where, read_plan(bundle).task, token=token, certificate=certificate)
+    return tests.selftest(where, golden, once=once, token=token, certificate=certificate)
 
 
 def _local_token(name: str, port: int) -> str | None:
@@ -242,22 +243,30 @@ def listening(found: Found) -> Found:
     return found if server is None else at(found, server)
 
 
-def url_of(host: str, port: int) -> str:
+def url_of(host: str, port: int, certificate: str | None = None) -> str:
     """Where this machine reaches a service that listens on ``host``."""
     from sampan.install.model import probe_host
 
-    at = probe_host(host)
-    return f"http://[{at}]:{port}" if ":" in at else f"http://{at}:{port}"
+    at, scheme = probe_host(host), "https" if certificate else "http"
+    return f"{scheme}://[{at}]:{port}" if ":" in at else f"{scheme}://{at}:{port}"
 
 
-def probe_health(host: str, port: int) -> Health:
-    """Ask ``GET /health`` without any proxy that the environment may name."""
+def probe_health(host: str, port: int, tls: bool) -> Health:
+    """Ask ``GET /health`` without any proxy that the environment may name.
+
+    Over TLS whatever certificate is shown is taken: it is of this machine, for a name that is not asked here, and
+    nothing secret is sent.
+    """
     import json
-    from http.client import HTTPConnection, HTTPException
+    import ssl
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
     from sampan.install.model import Health
 
-    connection = HTTPConnection(host, port, timeout=5)
+    context = ssl._create_unverified_context() if tls else None  # noqa: S323  (see above)
+    connection = (
+        HTTPSConnection(host, port, timeout=5, context=context) if tls else HTTPConnection(host, port, timeout=5)
+    )
     try:
         connection.request("GET", "/health")
         answer = json.loads(connection.getresponse().read())
@@ -292,9 +301,10 @@ def _free_memory(pid: int) -> int | None:
     return process_facts.free_bytes(own=Path(f"/proc/{pid}/cgroup"))
 
 
-def _selftest_line(bundle: Path, host: str, port: int) -> str:
+def _selftest_line(bundle: Path, host: str, port: int, certificate: str | None) -> str:
     """One line for people; ServiceError where an answer is wrong."""
-    result = _ask(bundle, url_of(host, port), _local_token(read_plan(bundle).name, port), once=False)
+    token = _local_token(read_plan(bundle).name, port)
+    result = _ask(bundle, url_of(host, port, certificate), token, certificate, once=False)
     answers = (*result.embeddings, *result.chats, *result.pairs)
     if not answers:
         raise BadInputError("target.no-golden", path=str(bundle / "weights" / "golden.json"))

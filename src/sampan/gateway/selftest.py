@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -27,24 +30,28 @@ Json = dict[str, Any]
 __all__ = ["SelfTest", "TextResult", "consistency", "run_selftest", "selftest"]
 
 
-def selftest(url: str, golden: GoldenSet, *, once: bool = False, token: str | None = None) -> SelfTest:
+def selftest(
+    url: str, golden: GoldenSet, *, once: bool = False, token: str | None = None, certificate: str | None = None
+) -> SelfTest:
     """Ask the service at ``url`` (``http://host:port`` or ``unix:/path.sock``). Raises ServiceError.
+
+    Over TLS it must show the certificate in the file ``certificate``, where one is given; its name does not matter.
 
     ``token`` is sent in the place of a key.
 
     ``once``: ask for each text in one batch only, not alone as well, and for no more of a continuation than is
     compared; for CPUs so slow that it matters.
     """
-    return asyncio.run(run_selftest(url, golden, once=once, token=token))
+    return asyncio.run(run_selftest(url, golden, once=once, token=token, certificate=certificate))
 
 
-def consistency(url: str, task: str, *, token: str | None = None) -> SelfTest:
+def consistency(url: str, task: str, *, token: str | None = None, certificate: str | None = None) -> SelfTest:
     """For want of a golden set: a text alone and in a batch, a prompt twice. Raises ServiceError."""
-    return asyncio.run(_consistency(url, task, token))
+    return asyncio.run(_consistency(url, task, token, certificate))
 
 
-async def _consistency(url: str, task: str, token: str | None) -> SelfTest:
-    async with _asking(url, token) as asker:
+async def _consistency(url: str, task: str, token: str | None, certificate: str | None) -> SelfTest:
+    async with _asking(url, token, certificate) as asker:
         model = await asker.model()
         if task == "rerank":
             return SelfTest(model, url, pairs=await _ranked_twice(asker, model), basis="consistency")
@@ -66,19 +73,35 @@ async def _ranked_twice(asker: _Asker, model: str) -> tuple[TextResult, ...]:
     return tuple(judge_pair(one, other, _SAME_SCORE) for one, other in zip(known, second, strict=True))
 
 
+def _fingerprint(certificate: str, url: str) -> bytes:
+    """SHA-256 of the first certificate in the file: only a service that shows it is told the token."""
+    try:
+        text = Path(certificate).read_text("ascii", "replace")
+        first = text[text.index(ssl.PEM_HEADER) : text.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)]
+        return hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).digest()
+    except (OSError, ValueError) as error:
+        raise ServiceError("gateway.unreachable", url=url, detail=f"{certificate}: {error}") from error
+
+
 @asynccontextmanager
-async def _asking(url: str, token: str | None) -> AsyncIterator[_Asker]:
-    connector = aiohttp.UnixConnector(path=url.removeprefix(_UNIX)) if url.startswith(_UNIX) else None
-    base = "http://service" if connector else url.rstrip("/").removesuffix("/v1")
+async def _asking(url: str, token: str | None, certificate: str | None = None) -> AsyncIterator[_Asker]:
+    connector: aiohttp.BaseConnector | None = None
+    if url.startswith(_UNIX):
+        connector = aiohttp.UnixConnector(path=url.removeprefix(_UNIX))
+    elif certificate is not None:
+        connector = aiohttp.TCPConnector(ssl=aiohttp.Fingerprint(_fingerprint(certificate, url)))
+    base = "http://service" if url.startswith(_UNIX) else url.rstrip("/").removesuffix("/v1")
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     headers = {"Authorization": f"Bearer {token}"} if token else None
     async with aiohttp.ClientSession(base, connector=connector, timeout=timeout, headers=headers) as session:
         yield _Asker(session, url)
 
 
-async def run_selftest(url: str, golden: GoldenSet, *, once: bool = False, token: str | None = None) -> SelfTest:
+async def run_selftest(
+    url: str, golden: GoldenSet, *, once: bool = False, token: str | None = None, certificate: str | None = None
+) -> SelfTest:
     """See ``selftest``."""
-    async with _asking(url, token) as asker:
+    async with _asking(url, token, certificate) as asker:
         model = await asker.model()
         return SelfTest(
             model=model,

@@ -78,6 +78,7 @@ def describe(
         created=tuple(map(str, created)),
         pid=os.getpid(),
         keys=record.keys,
+        certificate_key=record.certificate_key,
     )
 
 

@@ -50,6 +50,7 @@ class HostFacts:
     host: str = "127.0.0.1"  # where the service will listen
     key_file: str = ""
     keys: str = "absent"  # see key_file.state
+    tls: tuple[str, str] | None = None  # see tls_files.unfit
 
 
 def gather(machine: Machine, given: Source, prefix: Path, port: int) -> HostFacts:

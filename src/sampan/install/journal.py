@@ -44,6 +44,7 @@ class Pending:
     stage: str = COPYING
     pid: int = 0
     keys: str | None = None  # the file of keys that was named
+    certificate_key: str | None = None
     main: str | None = None  # who ran before and goes on unless its successor answers (see takeover.mark)
     lifted: bool = False  # the service's memory limit may be for two releases (see room)
 

@@ -45,14 +45,11 @@ def hand_over(machine: Machine, record: Installed) -> None:
     """Let the service's user own and reach its keys. A file elsewhere is taken from root only. Raises OSError."""
     if record.user is None or (ids := account.ids(machine, record.user)) is None:
         return
+    if record.certificate_key:
+        _take(Path(record.certificate_key), ids, of_root_only=True)
     path = path_of(machine, record.name, record.keys)
-    with _opened(path) as handle:
-        if handle is None:
-            return
-        owner = _owner(handle)
-        if owner != ids[0] and (not record.keys or owner == 0):
-            os.fchown(handle, *ids)
-            os.fchmod(handle, _PRIVATE)
+    if not _take(path, ids, of_root_only=bool(record.keys)):
+        return
     if not record.keys:  # a umask of 077 closes the folders that root made for it
         for folder in (path.parent, path.parent.parent):
             mode = stat.S_IMODE(folder.stat().st_mode)
@@ -60,12 +57,25 @@ def hand_over(machine: Machine, record: Installed) -> None:
                 folder.chmod(mode | _SEARCH)
 
 
-def give_back(machine: Machine, name: str, given: str | None) -> None:
+def _take(path: Path, ids: tuple[int, int], *, of_root_only: bool) -> bool:
+    """Let the user own the file; whether there is one."""
+    with _opened(path) as handle:
+        if handle is None:
+            return False
+        owner = _owner(handle)
+        if owner != ids[0] and (not of_root_only or owner == 0):
+            os.fchown(handle, *ids)
+            os.fchmod(handle, _PRIVATE)
+    return True
+
+
+def give_back(machine: Machine, name: str, given: str | None, certificate_key: str | None = None) -> None:
     """Let root own the keys of a user that is about to go: its number may be another's one day. Raises OSError."""
     ids = account.ids(machine, user_name(name))
     if ids is None:
         return
-    for path in {path_of(machine, name, None), path_of(machine, name, given)}:
+    tls = {Path(certificate_key)} if certificate_key else set()
+    for path in {path_of(machine, name, None), path_of(machine, name, given)} | tls:
         with _opened(path) as handle:
             if handle is not None and _owner(handle) == ids[0]:
                 os.fchown(handle, 0, 0)

@@ -33,11 +33,11 @@ class Health:
     release: str = ""
 
 
-#: asks the service at (host, port); must not raise when nothing listens
-HealthProbe = Callable[[str, int], Health]
-#: puts the golden questions to the service of (release folder, host, port) and gives one line for people;
+#: asks the service at (host, port, whether over TLS); must not raise when nothing listens
+HealthProbe = Callable[[str, int, bool], Health]
+#: puts the golden questions to the service of (release folder, host, port, certificate if any) and gives one line;
 #: raises a SampanError where an answer is wrong
-SelfTest = Callable[[Path, str, int], str]
+SelfTest = Callable[[Path, str, int, str | None], str]
 #: shows one line to the person at the keyboard
 Echo = Callable[[str], None]
 
@@ -74,6 +74,8 @@ class InstallOptions:
     health_seconds: float = 900.0
     scope: str = SYSTEM
     keys: str | None = None
+    certificate: str | None = None
+    certificate_key: str | None = None
     limits: OwnLimits = OwnLimits()
     allow_downgrade: bool = False
     unsigned: bool = False
@@ -121,6 +123,8 @@ class Installed:
     keys: str | None = None
     limits: OwnLimits = OwnLimits()
     overrides: tuple[Override, ...] = ()
+    certificate: str | None = None  # with its key: the service speaks TLS
+    certificate_key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class ServiceStatus:
     health: str
     health_detail: str = ""
     pending: str | None = None  # a change under way, or one that was cut off
+    scheme: str = "http"
 
 
 @dataclass(frozen=True)

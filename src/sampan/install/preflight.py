@@ -63,6 +63,7 @@ def problems(plan: Plan, options: InstallOptions, prefix: Path, port: int, facts
         *_place(options, prefix, facts),
         *(_service(options, port, facts) if options.service else ()),
         *(_keys(facts) if options.service else ()),
+        *((Problem("tls-unfit", (("file", facts.tls[0]), ("detail", facts.tls[1]))),) if facts.tls else ()),
     )
 
 

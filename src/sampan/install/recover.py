@@ -111,7 +111,7 @@ def _steps(prefix: Path, pending: Pending, machine: Machine, hands: Hands) -> It
     yield partial(_releases_back, prefix, pending)
     yield partial(_config_back, prefix, pending)
     if pending.fresh_user:
-        yield partial(key_file.give_back, machine, pending.name, pending.keys)
+        yield partial(key_file.give_back, machine, pending.name, pending.keys, pending.certificate_key)
         yield partial(account.remove, machine, user_name(pending.name))
 
 

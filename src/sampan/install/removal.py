@@ -38,7 +38,7 @@ def steps(record: Installed, machine: Machine, purge: bool) -> Iterator[str]:
         yield from _unit(record, machine)
     user = user_name(record.name)
     if record.user_created and record.user == user:
-        key_file.give_back(machine, record.name, record.keys)
+        key_file.give_back(machine, record.name, record.keys, record.certificate_key)
         if account.remove(machine, user):
             yield i18n.text("install.user", user=user)
     keys = key_file.path_of(machine, record.name, None).parent

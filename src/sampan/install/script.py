@@ -11,10 +11,11 @@ from sampan.install.unit import UnitFacts
 def render(facts: UnitFacts) -> str:
     """The script's text: POSIX sh."""
     template = resources.files("sampan").joinpath("data/target/service.sh").read_text(encoding="utf-8")
-    words = ["serve", "--host", facts.host, "--port", str(facts.port)]
-    if facts.keys:
-        words += ["--keys", facts.keys]
-    filled = {"PREFIX": shlex.quote(str(facts.prefix)), "LANGUAGE": facts.language, "COMMAND": shlex.join(words)}
+    filled = {
+        "PREFIX": shlex.quote(str(facts.prefix)),
+        "LANGUAGE": facts.language,
+        "COMMAND": shlex.join(facts.words),
+    }
     for key, value in filled.items():
         template = template.replace(f"@{key}@", value)
     return template

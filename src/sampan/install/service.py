@@ -43,6 +43,11 @@ class Found:
     record: Installed | None
 
     @property
+    def certificate(self) -> str | None:
+        """What an installed service shows of itself over TLS; None where it speaks plain HTTP."""
+        return self.record.certificate if self.record is not None and self.record.service else None
+
+    @property
     def has_unit(self) -> bool:
         """Whether systemd runs it."""
         return self.record is not None and self.record.service
@@ -122,7 +127,7 @@ def status(found: Found, machine: Machine, health: HealthProbe, run_folder: Path
     server = None if found.has_unit else foreground(machine, run_folder)
     if server is not None:
         found = at(found, server)
-    asked = health(probe_host(found.host), found.port)
+    asked = health(probe_host(found.host), found.port, found.certificate is not None)
     unit = machine.state(found.name) if found.has_unit else {}
     pid = number(unit, "MainPID") if found.has_unit else server and server.pid
     record = found.record
@@ -142,6 +147,7 @@ def status(found: Found, machine: Machine, health: HealthProbe, run_folder: Path
         health=asked.state,
         health_detail=asked.detail,
         pending=_under_way(found),
+        scheme="https" if found.certificate else "http",
     )
 
 

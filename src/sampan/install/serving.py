@@ -36,7 +36,8 @@ def go_live(job: Job) -> None:
         takeover.ask(job, way.main)
     else:
         _start(job, way, same=same)
-    result = job.hands.selftest(job.release, probe_host(job.record.host), job.record.port)
+    record = job.record
+    result = job.hands.selftest(job.release, probe_host(record.host), record.port, record.certificate)
     job.say("selftest", result=result)
 
 
@@ -100,7 +101,7 @@ def _await_health(job: Job, old_pid: int | None) -> None:
     while True:
         state = job.machine.state(name)
         active, sub = state.get("ActiveState", ""), state.get("SubState", "")
-        health = job.hands.health(host, job.record.port)
+        health = job.hands.health(host, job.record.port, job.record.certificate is not None)
         seconds = time.monotonic() - started
         fresh = old_pid is None or number(state, "MainPID") != old_pid
         if active == "active" and fresh and health.state == "ready":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import UsageError
-from sampan.install import change, disk, files, gc, key_file, preflight, script, serving, source, unit
+from sampan.install import change, disk, files, gc, key_file, preflight, script, serving, source, tls_files, unit
 from sampan.install.change import describe, hold_new
 from sampan.install.facts import gather, read_record
 from sampan.install.job import Hands, Job
@@ -62,6 +62,7 @@ def put(verb: str, given: Source, options: InstallOptions, hands: Hands) -> Inst
             host=wanted.host,
             key_file=str(keys),
             keys=key_file.state(keys),
+            tls=tls_files.unfit(machine, wanted),
         )
         preflight.check(plan, options, prefix, wanted.port, facts)
         hands.echo(i18n.text("install.step.preflight"))
@@ -106,6 +107,8 @@ def _to_be(
         previous=_previous(plan.release, before),
         scope=options.scope,
         keys=options.keys or now.keys,
+        certificate=options.certificate or now.certificate,
+        certificate_key=options.certificate_key or now.certificate_key,
         limits=_limits(options.limits, now.limits),
         overrides=(*now.overrides, *_overridden(plan, options, before))[-_OVERRIDES_KEPT:],
     )
@@ -149,6 +152,7 @@ def unit_facts(plan: Plan, record: Installed, systemd: int | None) -> unit.UnitF
         language=i18n.language(),
         scope=record.scope,
         keys=record.keys,
+        tls=(record.certificate, record.certificate_key) if record.certificate and record.certificate_key else None,
     )
 
 
@@ -160,6 +164,8 @@ def keeper(facts: unit.UnitFacts) -> str:
 def _farewell(job: Job) -> None:
     current = job.prefix / CURRENT
     if job.record.service:
-        job.say("serves", host=probe_host(job.record.host), port=job.record.port, sampan=current / "sampan")
+        scheme = "https" if job.record.certificate else "http"
+        where = {"scheme": scheme, "host": probe_host(job.record.host), "port": job.record.port}
+        job.say("serves", **where, sampan=current / "sampan")
     else:
         job.say("by-hand", command=current / "start.sh")

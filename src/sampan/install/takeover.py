@@ -77,7 +77,8 @@ def _answers(job: Job, marked: str) -> bool:
     state = job.machine.state(job.record.name)
     if state.get("ActiveState") != "active" or number(state, "MainPID") in (None, 0, _pid(marked)):
         return False
-    health = job.hands.health(probe_host(job.record.host), job.record.port)
+    record = job.record
+    health = job.hands.health(probe_host(record.host), record.port, record.certificate is not None)
     return health.state == "ready" and health.release in ("", f"{job.record.name}-{job.record.release}")
 
 

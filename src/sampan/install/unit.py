@@ -57,6 +57,14 @@ class UnitFacts:
     language: str = "en"
     scope: str = SYSTEM
     keys: str | None = None
+    tls: tuple[str, str] | None = None  # certificate and its key
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What ``sampan`` is told."""
+        keys = ("--keys", self.keys) if self.keys else ()
+        tls = ("--tls-cert", self.tls[0], "--tls-key", self.tls[1]) if self.tls else ()
+        return ("serve", "--host", self.host, "--port", str(self.port), *keys, *tls)
 
 
 _NO_WISHES = OwnLimits()
@@ -109,8 +117,8 @@ def _service(facts: UnitFacts) -> Iterator[str]:
         yield f"User={facts.user}"
         yield f"Group={facts.user}"
     yield f"WorkingDirectory={current}"
-    keys = f" --keys {facts.keys.replace('%', '%%')}" if facts.keys else ""
-    yield f"ExecStart={current}/sampan serve --host {facts.host} --port {facts.port}{keys}"
+    words = " ".join(facts.words).replace("%", "%%")
+    yield f"ExecStart={current}/sampan {words}"
     yield "ExecReload=/bin/sh -c 'kill -HUP ${MAINPID}'"  # not every target has /bin/kill
     yield f"RuntimeDirectory={facts.user}"
     yield "RuntimeDirectoryMode=0700"

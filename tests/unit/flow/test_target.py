@@ -129,7 +129,8 @@ def test_only_the_bundles_own_service_is_told_the_token(
     port = make_plan().port
     sent: list[str | None] = []
 
-    def ask(_url: str, _task: str, *, token: str | None) -> SelfTest:
+    def ask(_url: str, _task: str, *, token: str | None, certificate: str | None) -> SelfTest:
+        assert certificate is None
         sent.append(token)
         return SelfTest("m", "u", embeddings=(TextResult("t", 1, 1, ok=True),), basis="consistency")
 
@@ -139,7 +140,7 @@ def test_only_the_bundles_own_service_is_told_the_token(
     folder.mkdir(mode=0o700)
     with local_token.published(folder, port, token):
         target.selftest(bundle, url.format(port=port) if url else None)
-        target._selftest_line(bundle, "127.0.0.1", port)
+        target._selftest_line(bundle, "127.0.0.1", port, None)
     assert sent == [token if told else None, token]
 
 

@@ -227,7 +227,7 @@ class Target:
         """What install is handed here."""
         return Hands(
             runner=self.systemd,
-            health=lambda _host, _port: Health(self.health),
+            health=lambda _host, _port, _tls: Health(self.health),
             selftest=self._selftest,
             echo=self.said.append,
             progress=SilentProgress(),
@@ -235,7 +235,7 @@ class Target:
             root=self.root,
         )
 
-    def _selftest(self, _release: Path, _host: str, _port: int) -> str:
+    def _selftest(self, _release: Path, _host: str, _port: int, _certificate: str | None) -> str:
         if self.selftest_error is not None:
             raise self.selftest_error
         return "3 of 3 right"

@@ -17,7 +17,7 @@ from sampan.install.steps import install
 from sampan.install.uninstall import uninstall
 
 
-def healthy(host: str, port: int) -> Health:
+def healthy(host: str, port: int, _tls: bool) -> Health:
     """A service that answers."""
     return Health("ready", f"{host}:{port}")
 

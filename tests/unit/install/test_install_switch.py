@@ -123,7 +123,7 @@ def test_a_release_that_answers_wrongly_after_it_took_over_is_followed_by_the_ol
 
 def test_the_old_ones_answer_is_not_taken_for_the_new_ones(running: Target, make: Make) -> None:
     answers = iter(["mini-1", "mini-1", "mini-2"])
-    hands = replace(running.hands(), health=lambda _host, _port: Health("ready", release=next(answers)))
+    hands = replace(running.hands(), health=lambda _host, _port, _tls: Health("ready", release=next(answers)))
     install(running.options(make(2)), hands)
     assert list(answers) == []
 

@@ -224,7 +224,7 @@ def facts(servers: list[Server]) -> Iterator[tuple[str, ...]]:
             f"{each.cosine:.5f}",
             f"{each.length:.2f}",
         )
-        yield (each.name, each.precision, *figures)
+        yield (each.name, each.precision, *figures, long_text(each))
 
 
 def table(heads: Sequence[str], body: Sequence[Sequence[str]], *, markdown: bool) -> str:

@@ -112,7 +112,8 @@ class Story:
         main = str(status["pid"])
         assert self.computer.run("stat", "--format=%U", f"/proc/{main}").strip() == f"sampan-{NAME}"
         engines = self.on_target("sh", "-c", "ps -o user:16,args -C llama-server --no-headers | cut -c1-110")
-        assert "armv8.2-dotprod-fp16" in engines
+        mine = f"/releases/{release}/engine/llama.cpp/armv8.2-dotprod-fp16/"
+        assert [mine in line for line in engines.splitlines()] == [True], "one engine, of the release in force"
         limit = self.computer.run("systemctl", "show", "--property=MemoryMax", f"sampan-{NAME}")
         self.log.say(limit.strip())
         assert "infinity" not in limit

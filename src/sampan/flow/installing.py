@@ -77,7 +77,8 @@ def _need(found: Found) -> Installed:
 def rollback(found: Found, wanted: int | None, say: Say, progress: Progress, *, restart: bool = False) -> Installed:
     """An earlier release in force again. Raises as ``install.rollback`` does."""
     hands = target.hands(say, progress)
-    return rolling.rollback(Path(_need(found).prefix), wanted, found.machine(hands.runner), hands, restart=restart)
+    machine, here = found.machine(hands.runner), features.current()
+    return rolling.rollback(Path(_need(found).prefix), wanted, machine, hands, restart=restart, features=here)
 
 
 def releases(found: Found) -> gc.Releases:

@@ -53,11 +53,14 @@ class HostFacts:
     tls: tuple[str, str] | None = None  # see tls_files.unfit
 
 
-def gather(machine: Machine, given: Source, prefix: Path, port: int) -> HostFacts:
-    """Look at the target; change nothing. Raises BadInputError where an installed release has no readable list."""
+def gather(machine: Machine, given: Source, prefix: Path, port: int, *, state: str | None = None) -> HostFacts:
+    """Look at the target; change nothing. ``state`` of the release, where it is known: its files are not read then.
+
+    Raises BadInputError where an installed release has no readable list.
+    """
     plan, record = given.plan, read_record(prefix)
     systemd = machine.systemd_version()
-    state = _release_state(given.listed, prefix / RELEASES / str(plan.release))
+    state = state or _release_state(given.listed, prefix / RELEASES / str(plan.release))
     folder = disk.existing(prefix)
     space = os.statvfs(folder)
     meminfo = memory(machine.read("proc/meminfo"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sampan.errors import UsageError, VerificationError
-from sampan.install import change, config, disk, files, release, serving
+from sampan.install import change, config, disk, files, looking, release, serving
 from sampan.install.facts import read_record
 from sampan.install.gc import numbers
 from sampan.install.job import Hands, Job
@@ -24,11 +24,13 @@ def rollback(
     *,
     health_seconds: float = 900.0,
     restart: bool = False,
+    features: frozenset[str] | None = None,
 ) -> Installed:
     """Switch to release ``wanted`` (None: the one before), see it answer rightly; the record in force.
 
-    Raises UsageError (no such release), VerificationError (it is not whole any longer), BusyError, ServiceError,
-    FilesystemError; whatever is raised, what ran before runs again.
+    ``features`` are this CPU's. Raises UsageError (no such release), VerificationError (it is not whole any longer),
+    IncompatibleError (preflight, all problems at once), BusyError, ServiceError, FilesystemError; whatever is raised,
+    what ran before runs again.
     """
     with disk.filesystem_errors(prefix), change.alone(prefix, machine, hands) as lock:
         change.take(lock, prefix)
@@ -37,6 +39,7 @@ def rollback(
             raise UsageError("install.not-installed", prefix=str(prefix))
         target = _target(prefix, now, wanted)
         record, text = _as_it_was(prefix, now, target, machine)
+        looking.check_return(machine, prefix / RELEASES / str(target), record, hands, features)
         pending = change.describe("rollback", record, now, machine)
         job = Job(prefix, record, pending, text, True, machine, hands, health_seconds, restart)
         done = change.make(job, lock, _steps)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from sampan import i18n
 from sampan.errors import UsageError
-from sampan.install import change, disk, files, gc, key_file, preflight, script, serving, source, tls_files, unit
+from sampan.install import change, disk, files, gc, looking, preflight, script, serving, source, unit
 from sampan.install.change import describe, hold_new
-from sampan.install.facts import gather, read_record
+from sampan.install.facts import read_record
 from sampan.install.job import Hands, Job
 from sampan.install.machine import Machine
 from sampan.install.model import (
@@ -56,14 +56,7 @@ def put(verb: str, given: Source, options: InstallOptions, hands: Hands) -> Inst
         if verb == "upgrade" and before is None:
             raise UsageError("install.not-installed", prefix=str(prefix))
         wanted = _to_be(plan, options, before, machine, prefix)
-        keys = key_file.path_of(machine, plan.name, wanted.keys)
-        facts = replace(
-            gather(machine, given, prefix, wanted.port),
-            host=wanted.host,
-            key_file=str(keys),
-            keys=key_file.state(keys),
-            tls=tls_files.unfit(machine, wanted),
-        )
+        facts = looking.look(machine, given, wanted, prefix)
         preflight.check(plan, options, prefix, wanted.port, facts)
         hands.echo(i18n.text("install.step.preflight"))
         for notice in preflight.notices(plan, options, facts):

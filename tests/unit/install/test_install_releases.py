@@ -168,3 +168,16 @@ def test_a_copy_that_nobody_vouches_for_leaves_nothing(two: Target, tmp_path: Pa
         put("upgrade", replace(from_folder(third), prove=refuse), two.options(third), two.hands())
     assert two.files() == before
     assert not any(words[0].endswith("3/sampan") for words in two.systemd.log), "nothing of it ran"
+
+
+def test_everything_that_stands_against_a_return_is_said_at_once_and_nothing_changed(two: Target) -> None:
+    machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
+    (two.root / "proc/meminfo").write_text("MemTotal: 100 kB\nMemAvailable: 100 kB\n")
+    other = "  0: 0100007F:238C 00000000:0000 0A 0 0 0\n"  # port 9100, which release 1 had, is another's by now
+    (two.root / "proc/net/tcp").write_text(f"head\n{other}")
+    before = two.files()
+    with pytest.raises(IncompatibleError) as caught:
+        rollback(two.prefix, None, machine, two.hands(), health_seconds=5, features=frozenset())
+    assert caught.value.values["codes"] == "cpu,memory,port"
+    assert two.files() == before
+    assert read_record(two.prefix) is not None

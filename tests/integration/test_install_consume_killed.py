@@ -18,8 +18,7 @@ from tests.unit.install.conftest import Target
 
 from sampan.bundle import taking
 from sampan.edge.progress import SilentProgress
-from sampan.flow import installing
-from sampan.flow import target as flow_target
+from sampan.flow import asking, installing
 from sampan.flow.opening import Wish
 from sampan.install import change, release, service
 from sampan.install.steps import install
@@ -33,7 +32,7 @@ POINTS = int(os.environ.get("SAMPAN_KILL_POINTS", "40"))  # of each; 1000 tries 
 def machine(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
     """Release 1 is installed; what it is upgraded with lies on the same disk, and goes by in many steps."""
     monkeypatch.setattr("sampan.install.place.closed", lambda _folder: None)
-    monkeypatch.setattr(flow_target, "hands", lambda _say, _progress: target.hands())
+    monkeypatch.setattr(asking, "hands", lambda _say, _progress: target.hands())
     monkeypatch.setattr(taking, "_LEAST_BYTES", 1000)
     monkeypatch.setattr(taking, "_PIECE_BYTES", 700)
     monkeypatch.setattr(os, "geteuid", os.getuid)

@@ -21,8 +21,7 @@ from tests.fakes.miniature import miniature, packed, sealed
 from sampan.carry.split import split
 from sampan.edge.progress import SilentProgress
 from sampan.errors import FilesystemError
-from sampan.flow import installing
-from sampan.flow import target as flow_target
+from sampan.flow import asking, installing
 from sampan.flow.opening import Wish
 from sampan.install import service
 from sampan.install.model import InstallOptions
@@ -104,7 +103,7 @@ def tar(disk: Disk, tmp_path: Path) -> Path:
     options = InstallOptions(
         bundle=miniature(tmp_path / "mini-1"), features=frozenset(), prefix=disk.place / "mini", service=False
     )
-    install(options, flow_target.hands(lambda _line: None, SilentProgress()))
+    install(options, asking.hands(lambda _line: None, SilentProgress()))
     disk.base = disk.used()
     return Path(shutil.copy(packed(bundle(tmp_path / "mini-2", 2), tmp_path / "tar"), disk.place))
 

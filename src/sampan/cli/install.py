@@ -44,7 +44,7 @@ def install(
 ) -> None:
     """Lay the release down, start the service, prove it; undo everything where a step fails."""
     from sampan.cli.limits import own_limits
-    from sampan.flow import installing, target
+    from sampan.flow import asking, installing, target
     from sampan.install import model
     from sampan.install.steps import install as run
     from sampan.spec.codec import to_data
@@ -74,7 +74,7 @@ def install(
         guards=installing.guards(),
         consume=consume,
     )
-    installed = run(wanted, target.hands(_echo, output.progress()))
+    installed = run(wanted, asking.hands(_echo, output.progress()))
     if output.wants_json():
         output.print_json(to_data(installed))
 

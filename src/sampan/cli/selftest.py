@@ -20,9 +20,9 @@ def selftest(
     json: options.Json = False,
 ) -> None:
     """Compare and show each answer; exit code 11 where one is wrong."""
-    from sampan.flow import target
+    from sampan.flow import asking, target
 
-    result = target.selftest(target.bundle_root(), url, once=once)
+    result = asking.selftest(target.bundle_root(), url, once=once)
     rows = [
         ("✓" if each.ok else "✗", each.text[:48], f"{each.score:.4f}", f"{each.minimum:g}")
         for each in (*result.embeddings, *result.chats)

@@ -36,7 +36,7 @@ def serve(
     cache: int = typer.Option(0, "--cache", min=0, help=i18n.text("cli.serve.opt.cache")),
 ) -> None:
     """Serve until SIGTERM or Ctrl-C."""
-    from sampan.flow import target
+    from sampan.flow import serving, target
     from sampan.gateway.settings import MIB, Files, Limits
 
     def say(line: str) -> None:
@@ -44,4 +44,4 @@ def serve(
 
     files = Files(keys=keys, certificate=tls_cert, certificate_key=tls_key, audit_log=audit_log)
     limits = Limits(queue_requests=queue, queue_tokens=queue_tokens, request_seconds=timeout, cache_bytes=cache * MIB)
-    target.serve(target.bundle_root(), host=host, port=port, say=say, files=files, limits=limits, json_logs=log_json)
+    serving.serve(target.bundle_root(), host=host, port=port, say=say, files=files, limits=limits, json_logs=log_json)

@@ -37,11 +37,11 @@ def _found(name: str | None, prefix: Path | None) -> Found:
 def status(name: Name = None, prefix: Prefix = None, json: options.Json = False) -> None:
     """Exit code 0 only where the service answers."""
     from sampan.edge.process import ProcessRunner
-    from sampan.flow import target
+    from sampan.flow import asking, target
     from sampan.install.service import status as ask
 
     found = _found(name, prefix)
-    result = ask(found, found.machine(ProcessRunner()), target.probe_health, target.run_folder(found.name))
+    result = ask(found, found.machine(ProcessRunner()), asking.probe_health, target.run_folder(found.name))
     output.print_value(
         result, lambda: output.facts_table(i18n.text("cli.status.title", name=result.name), _rows(result))
     )
@@ -148,12 +148,12 @@ def uninstall(
     json: options.Json = False,
 ) -> None:
     """Remove unit, user and prefix; name everything that was removed."""
-    from sampan.flow import target
+    from sampan.flow import asking
     from sampan.install.uninstall import uninstall as run
     from sampan.spec.codec import to_data
 
     found = _found(name, prefix)
-    removed = run(found, target.hands(lambda line: output.tell(line, err=True), output.progress()), purge=purge)
+    removed = run(found, asking.hands(lambda line: output.tell(line, err=True), output.progress()), purge=purge)
     if output.wants_json():
         output.print_json(to_data(removed))
     else:

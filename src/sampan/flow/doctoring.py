@@ -85,7 +85,7 @@ def _look() -> Seen:
 def _service() -> Service:
     """The service of the bundle that we run from; nothing of a service elsewhere."""
     from sampan.doctor.here import Service
-    from sampan.flow.target import listening
+    from sampan.flow.asking import listening
     from sampan.install.model import probe_host, unit_name
     from sampan.install.service import find
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sampan.errors import BadInputError, MissingToolError, UsageError
-from sampan.flow import target
+from sampan.flow import asking
 from sampan.flow.opening import Wish, opened
 from sampan.install import change, gc
 from sampan.install import rollback as rolling
@@ -65,7 +65,7 @@ def upgrade(path: Path, found: Found, wish: Wish, say: Say, progress: Progress) 
             keep=wish.keep,
             restart=wish.restart,
         )
-        return put("upgrade", given, options, target.hands(say, progress))
+        return put("upgrade", given, options, asking.hands(say, progress))
 
 
 def _need(found: Found) -> Installed:
@@ -76,7 +76,7 @@ def _need(found: Found) -> Installed:
 
 def rollback(found: Found, wanted: int | None, say: Say, progress: Progress, *, restart: bool = False) -> Installed:
     """An earlier release in force again. Raises as ``install.rollback`` does."""
-    hands = target.hands(say, progress)
+    hands = asking.hands(say, progress)
     machine, here = found.machine(hands.runner), features.current()
     return rolling.rollback(Path(_need(found).prefix), wanted, machine, hands, restart=restart, features=here)
 
@@ -88,7 +88,7 @@ def releases(found: Found) -> gc.Releases:
 
 def collect(found: Found, keep: int, say: Say, progress: Progress) -> gc.Collected:
     """Remove old releases."""
-    hands = target.hands(say, progress)
+    hands = asking.hands(say, progress)
     return gc.gc(Path(_need(found).prefix), keep, found.machine(hands.runner), hands)
 
 
@@ -96,7 +96,7 @@ def settle(found: Found, say: Say) -> None:
     """Bring what a killed change left to an end."""
     from sampan.edge.progress import SilentProgress
 
-    hands = target.hands(say, SilentProgress())
+    hands = asking.hands(say, SilentProgress())
     change.settle(Path(_need(found).prefix), found.machine(hands.runner), hands)
 
 

@@ -14,7 +14,7 @@ from tests.fakes.models import MINILM
 from tests.unit.install.conftest import make_bundle, make_plan
 
 from sampan.errors import BadInputError, ExitCode
-from sampan.flow import doctoring, target
+from sampan.flow import asking, doctoring, serving, target
 from sampan.gateway import local_token
 from sampan.gateway.comparison import SelfTest, TextResult
 from sampan.install import service
@@ -30,8 +30,8 @@ def _run_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def own_url(bundle: Path) -> str:
     """Where the bundle's own self-test asks."""
-    found = target.listening(service.find(bundle))
-    return target.url_of(found.host, found.port)
+    found = asking.listening(service.find(bundle))
+    return asking.url_of(found.host, found.port)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def server(tmp_path: Path) -> Iterator[int]:
 
 
 def test_a_server_writes_down_where_it_listens_and_takes_it_away() -> None:
-    with target._pid_file("mini", "127.0.0.1", 8181) as folder:
+    with serving._pid_file("mini", "127.0.0.1", 8181) as folder:
         text = (folder / service.PID_FILE).read_text()
         assert text == f"{os.getpid()}\n127.0.0.1\n8181\n"
     assert not (folder / service.PID_FILE).exists()
@@ -80,7 +80,7 @@ def test_a_bundle_with_a_part_missing_starts_nothing_and_names_it(tmp_path: Path
     shutil.move(bundle / missing, tmp_path / "gone")
     said: list[str] = []
     with pytest.raises(BadInputError) as caught:
-        target.serve(bundle, host="127.0.0.1", port=1, say=said.append)
+        serving.serve(bundle, host="127.0.0.1", port=1, say=said.append)
     assert (caught.value.key, caught.value.exit_code) == ("target.incomplete", ExitCode.BAD_INPUT)
     assert str(bundle / missing) in caught.value.message
     assert "sha256sum -c SHA256SUMS" in caught.value.hint
@@ -88,16 +88,16 @@ def test_a_bundle_with_a_part_missing_starts_nothing_and_names_it(tmp_path: Path
 
 
 def test_the_pid_file_of_a_successor_is_left_alone() -> None:
-    with target._pid_file("mini", "127.0.0.1", 8181) as folder:
+    with serving._pid_file("mini", "127.0.0.1", 8181) as folder:
         (folder / service.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
     assert (folder / service.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
 
 
 def test_a_successor_that_comes_to_nothing_gives_the_pid_file_back() -> None:
-    with target._pid_file("mini", "127.0.0.1", 8181) as folder:
+    with serving._pid_file("mini", "127.0.0.1", 8181) as folder:
         pass
     (folder / service.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
-    with target._pid_file("mini", "127.0.0.1", 8181):
+    with serving._pid_file("mini", "127.0.0.1", 8181):
         assert (folder / service.PID_FILE).read_text() != "1\n127.0.0.1\n8181\n"
     assert (folder / service.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
 
@@ -106,10 +106,10 @@ def test_the_successor_of_an_installed_release_is_the_one_in_force_by_then(tmp_p
     old, new = tmp_path / "releases" / "1", tmp_path / "releases" / "2"
     for folder in (old, new):
         folder.mkdir(parents=True)
-    assert target._in_force(old) == old
+    assert serving._in_force(old) == old
     (tmp_path / "current").symlink_to("releases/2")
-    assert target._in_force(old).resolve() == new
-    assert target._in_force(tmp_path / "unpacked-3") == tmp_path / "unpacked-3"
+    assert serving._in_force(old).resolve() == new
+    assert serving._in_force(tmp_path / "unpacked-3") == tmp_path / "unpacked-3"
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_only_the_bundles_own_service_is_told_the_token(
     folder = target.run_folder("other")
     folder.mkdir(mode=0o700)
     with local_token.published(folder, port, token):
-        target.selftest(bundle, url.format(port=port) if url else None)
-        target._selftest_line(bundle, "127.0.0.1", port, None)
+        asking.selftest(bundle, url.format(port=port) if url else None)
+        asking._selftest_line(bundle, "127.0.0.1", port, None)
     assert sent == [token if told else None, token]
 
 
@@ -148,7 +148,7 @@ def test_the_token_is_found_wherever_the_service_keeps_its_run_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = local_token.fresh()
-    monkeypatch.setattr(target, "_UNITS_RUN", tmp_path / "units")
+    monkeypatch.setattr(asking, "_UNITS_RUN", tmp_path / "units")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     own = f"sampan-later-{os.getuid()}"
     units = (tmp_path / "units/sampan-mini", tmp_path / "run/sampan-other")
@@ -156,5 +156,5 @@ def test_the_token_is_found_wherever_the_service_keeps_its_run_folder(
         folder.mkdir(mode=0o700, parents=True)
         with local_token.published(folder, 8181, token):
             name = folder.name.removeprefix("sampan-").removesuffix(f"-{os.getuid()}")
-            assert target._local_token(name, 8181) == token
-            assert target._local_token("none", 8181) is None
+            assert asking._local_token(name, 8181) == token
+            assert asking._local_token("none", 8181) is None

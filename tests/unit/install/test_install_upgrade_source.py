@@ -15,8 +15,7 @@ from tests.unit.install.test_install_releases import back
 from sampan.bundle import delta_pack
 from sampan.edge.progress import SilentProgress
 from sampan.errors import BadInputError, FilesystemError, IncompatibleError, VerificationError
-from sampan.flow import installing, signing_keys, trusting
-from sampan.flow import target as flow_target
+from sampan.flow import asking, installing, signing_keys, trusting
 from sampan.flow.opening import Wish
 from sampan.install import service
 from sampan.install.model import Installed
@@ -30,7 +29,7 @@ QUIET = SilentProgress()
 @pytest.fixture
 def one(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
     """Release 1 is installed, and the flow's hands are those of the pretended machine."""
-    monkeypatch.setattr(flow_target, "hands", lambda _say, _progress: target.hands())
+    monkeypatch.setattr(asking, "hands", lambda _say, _progress: target.hands())
     monkeypatch.setattr("sampan.install.place.closed", lambda _folder: None)
     install(target.options(miniature(tmp_path / "mini-1")), target.hands())
     return target

@@ -1,6 +1,6 @@
 """Embedding servers from PyPI, each in an environment of its own in the store, and started as their manuals say.
 
-The first time takes minutes and 2 GB: PyTorch (CPU), and llama-cpp-python, which compiles llama.cpp for this CPU.
+The first time takes minutes and 3.3 GB: PyTorch (CPU), and llama-cpp-python, which compiles llama.cpp for this CPU.
 Hosts are those of pip's own settings.
 """
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from tests.unit.gateway.engines import ScriptedEngine
 
-from sampan.errors import BadInputError
+from sampan.errors import BadInputError, ServiceError
+from sampan.flow import asking, doctoring
+from sampan.gateway import selftest
 from sampan.gateway.app import create_app
 from sampan.gateway.http_server import GuardedProtocol, make_server
 from sampan.gateway.settings import Files, ServedModel
@@ -101,3 +103,39 @@ def test_files_that_are_no_certificate_are_said_before_anything_starts(certifica
         with pytest.raises(BadInputError) as caught:
             make_server(create_app(ScriptedEngine(), ServedModel("m", "embedding", 8)), 1, files)
         assert caught.value.key == "gateway.tls"
+
+
+async def test_the_probes_of_this_machine_ask_over_tls_whatever_the_name(certificate: Files) -> None:
+    async with served(certificate) as port:
+        health = await asyncio.to_thread(asking.probe_health, "127.0.0.1", port, True)
+        assert health.state == "ready"
+        assert await asyncio.to_thread(doctoring.probe, "127.0.0.1", port, False, tls=True) == "ready"
+        plain = await asyncio.to_thread(asking.probe_health, "127.0.0.1", port, False)
+        assert plain.state == "unreachable"
+
+
+async def test_the_self_test_talks_only_to_who_shows_the_services_certificate(
+    certificate: Files, tmp_path: Path
+) -> None:
+    own = str(certificate.certificate)
+    other = tmp_path / "other.pem"
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+    ]
+    subprocess.run(["openssl", *words, "-keyout", tmp_path / "k", "-out", other], check=True, capture_output=True)
+    async with served(certificate) as port:
+        url = f"https://127.0.0.1:{port}"
+        result = await asyncio.to_thread(selftest.consistency, url, "embedding", certificate=own)
+        assert result.model == "m"
+        for wrong in (str(other), str(certificate.certificate_key), str(tmp_path / "none")):
+            with pytest.raises(ServiceError) as caught:
+                await asyncio.to_thread(selftest.consistency, url, "embedding", token="secret", certificate=wrong)
+            assert caught.value.key == "gateway.unreachable"

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -79,11 +80,12 @@ def _look() -> Seen:
     from sampan.doctor.here import Machine, look
     from sampan.edge.process import ProcessRunner
 
-    return look(Machine(ProcessRunner(), probe, os.environ), _service())
+    service, tls = _service()
+    return look(Machine(ProcessRunner(), partial(probe, tls=tls), os.environ), service)
 
 
-def _service() -> Service:
-    """The service of the bundle that we run from; nothing of a service elsewhere."""
+def _service() -> tuple[Service, bool]:
+    """The service of the bundle that we run from, and whether it speaks TLS; nothing of a service elsewhere."""
     from sampan.doctor.here import Service
     from sampan.flow.asking import listening
     from sampan.install.model import probe_host, unit_name
@@ -91,21 +93,27 @@ def _service() -> Service:
 
     bundle = os.environ.get("SAMPAN_BUNDLE")
     if not bundle:
-        return Service()
+        return Service(), False
     found = listening(find(Path(bundle)))
     prefix = Path(found.record.prefix) if found.record else Path(bundle)
-    return Service(prefix, unit_name(found.name) if found.has_unit else None, probe_host(found.host), found.port)
+    unit = unit_name(found.name) if found.has_unit else None
+    return Service(prefix, unit, probe_host(found.host), found.port), found.certificate is not None
 
 
-def probe(host: str, port: int, by_proxy: bool) -> str:
-    """``ready``, the engine's state, or why there was no answer. ``by_proxy``: as the environment's clients ask."""
+def probe(host: str, port: int, by_proxy: bool, *, tls: bool = False) -> str:
+    """``ready``, the engine's state, or why there was no answer. ``by_proxy``: as the environment's clients ask.
+
+    Over TLS any certificate is taken, as ``asking.probe_health`` does.
+    """
     import json
+    import ssl
     from urllib.error import HTTPError
-    from urllib.request import ProxyHandler, build_opener
+    from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
-    opener = build_opener() if by_proxy else build_opener(ProxyHandler({}))
+    handlers = (HTTPSHandler(context=ssl._create_unverified_context()),) if tls else ()  # noqa: S323
+    opener = build_opener(*handlers) if by_proxy else build_opener(ProxyHandler({}), *handlers)
     try:
-        with opener.open(f"http://{host}:{port}/health", timeout=5) as answer:
+        with opener.open(f"{'https' if tls else 'http'}://{host}:{port}/health", timeout=5) as answer:
             state = str(json.loads(answer.read()).get("status", ""))
     except HTTPError as error:
         return f"HTTP {error.code}"

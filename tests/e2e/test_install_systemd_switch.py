@@ -219,7 +219,7 @@ def test_a_service_over_tls_is_asked_over_tls_and_hands_over(clean: Container, c
     clean.check("chmod", "600", f"{folder}/tls.key")
     clean.check(f"{first}/sampan", "key", "add", "client", "--json")
     tls = ("--tls-cert", f"{folder}/tls.crt", "--tls-key", f"{folder}/tls.key")
-    said = clean.check(f"{first}/sampan", "install", "--port", PORT, *tls)
+    said = clean.check(f"{first}/install.sh", "--port", PORT, *tls)
     assert "✓ Self-test" in said
     assert f"https://127.0.0.1:{PORT}" in said
     assert clean.check("stat", "--format=%U %a", f"{folder}/tls.key").strip() == "sampan-mini 600"

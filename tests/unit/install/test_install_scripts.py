@@ -248,9 +248,22 @@ def test_the_scripts_please_shellcheck() -> None:
 
 
 def test_every_option_is_handed_over(shell: list[str], folder: Path) -> None:
-    words = ("--host", "0.0.0.0", "--memory=4G", "--cpus", "2", "--cpu-list=0-3", "--script", "--unsigned")
+    words = (
+        "--host",
+        "0.0.0.0",
+        "--memory=4G",
+        "--cpus",
+        "2",
+        "--cpu-list=0-3",
+        "--script",
+        "--unsigned",
+        "--tls-cert=/c",
+        "--tls-key",
+        "/k",
+    )
     done = run(shell, folder, *words, "--allow-downgrade")
-    handed = "<--host><0.0.0.0><--memory><4G><--cpus><2><--cpu-list><0-3><--script><--unsigned><--allow-downgrade>"
+    handed = "<--host><0.0.0.0><--memory><4G><--cpus><2><--cpu-list><0-3><--tls-cert></c><--tls-key></k>"
+    handed += "<--script><--unsigned><--allow-downgrade>"
     assert f"<install>{handed}" in done.stdout
 
 

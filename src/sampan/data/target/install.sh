@@ -59,6 +59,7 @@ usage() {
   --user             without root: a service of this user, kept alive by the user's own systemd
   --script           without root and without systemd: a script keeps it alive
   --no-service       copy the files only; start them yourself with DIR/current/start.sh
+  --tls-cert FILE    serve over TLS with this certificate (PEM) and --tls-key FILE, its key
   --key FILE         public key that must have signed the bundle (default: those in /etc/sampan/trusted-keys, if any)
   --unsigned         install although no trusted key signed it; recorded
   --allow-downgrade  let an older release take over; recorded
@@ -75,6 +76,7 @@ Run as root to install a service of the machine." \
   --user             无需 root：只为当前用户安装，由该用户的 systemd 守护
   --script           无需 root 和 systemd：由脚本守护
   --no-service       只复制文件，之后用 目录/current/start.sh 手动启动
+  --tls-cert 文件    用该证书（PEM）启用 TLS，须同时用 --tls-key 文件 给出私钥
   --key 文件         部署包必须由该公钥签名（默认：/etc/sampan/trusted-keys 中的公钥，如有）
   --unsigned         即使没有受信任的签名也安装（会被记录）
   --allow-downgrade  允许安装更旧的版本（会被记录）
@@ -91,7 +93,7 @@ is_port() {
 }
 
 started_in=$(pwd)
-prefix='' port='' host='' memory='' cpus='' cpu_list='' kind='' key='' unsigned=no downgrade=no consume=no
+prefix='' port='' host='' memory='' cpus='' cpu_list='' tls_cert='' tls_key='' kind='' key='' unsigned=no downgrade=no consume=no
 while [ $# -gt 0 ]; do
     case $1 in
         --prefix=*) prefix=${1#*=} ;;
@@ -101,7 +103,9 @@ while [ $# -gt 0 ]; do
         --memory=*) memory=${1#*=} ;;
         --cpus=*) cpus=${1#*=} ;;
         --cpu-list=*) cpu_list=${1#*=} ;;
-        --prefix | --port | --key | --host | --memory | --cpus | --cpu-list)
+        --tls-cert=*) tls_cert=${1#*=} ;;
+        --tls-key=*) tls_key=${1#*=} ;;
+        --prefix | --port | --key | --host | --memory | --cpus | --cpu-list | --tls-cert | --tls-key)
             [ $# -ge 2 ] || stop 2 "$1 needs a value. See ./install.sh --help." "$1 缺少取值。请看 ./install.sh --help。"
             case $1 in
                 --prefix) prefix=$2 ;;
@@ -111,6 +115,8 @@ while [ $# -gt 0 ]; do
                 --memory) memory=$2 ;;
                 --cpus) cpus=$2 ;;
                 --cpu-list) cpu_list=$2 ;;
+                --tls-cert) tls_cert=$2 ;;
+                --tls-key) tls_key=$2 ;;
             esac
             shift
             ;;
@@ -133,6 +139,14 @@ esac
 case $key in
     '' | /*) ;;
     *) key=$started_in/$key ;;
+esac
+case $tls_cert in
+    '' | /*) ;;
+    *) tls_cert=$started_in/$tls_cert ;;
+esac
+case $tls_key in
+    '' | /*) ;;
+    *) tls_key=$started_in/$tls_key ;;
 esac
 if [ -n "$port" ] && ! is_port "$port"; then
     stop 2 "Not a port: $port. Give a number from 1 to 65535." "端口无效：$port。请给出 1 至 65535 的数字。"
@@ -318,6 +332,8 @@ set -- install
 [ -z "$memory" ] || set -- "$@" --memory "$memory"
 [ -z "$cpus" ] || set -- "$@" --cpus "$cpus"
 [ -z "$cpu_list" ] || set -- "$@" --cpu-list "$cpu_list"
+[ -z "$tls_cert" ] || set -- "$@" --tls-cert "$tls_cert"
+[ -z "$tls_key" ] || set -- "$@" --tls-key "$tls_key"
 [ -z "$kind" ] || set -- "$@" "$kind"
 [ "$unsigned" = no ] || set -- "$@" --unsigned
 [ "$downgrade" = no ] || set -- "$@" --allow-downgrade

@@ -66,7 +66,7 @@ def test_selftest_and_doctor_ask_the_server_that_runs(
     (folder / service.PID_FILE).write_text(service.pid_text(service.Foreground(server, host, 8181)))
     assert (planned, own_url(bundle)) == (f"http://127.0.0.1:{make_plan().port}", url)
     monkeypatch.setenv("SAMPAN_BUNDLE", str(bundle))
-    assert doctoring._service().port == 8181
+    assert doctoring._service()[0].port == 8181
 
 
 @pytest.mark.parametrize("missing", ["weights/weights.json", "weights/tiny.gguf", "engine/llama.cpp"])

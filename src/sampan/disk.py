@@ -17,11 +17,17 @@ from sampan.errors import FilesystemError
 
 @contextmanager
 def filesystem_errors(
-    path: Path, *, full: str = "disk.full", refused: str = "disk.permission", failed: str = "disk.failed"
+    path: Path,
+    *,
+    full: str = "disk.full",
+    refused: str = "disk.permission",
+    failed: str = "disk.failed",
+    absent: str = "disk.absent",
 ) -> Iterator[None]:
     """Turn the operating system's refusals into errors that say which path and what to do.
 
-    ``full``, ``refused`` and ``failed`` are the catalogue keys: what to do differs between workshop and target.
+    ``full``, ``refused``, ``failed`` and ``absent`` (a folder on the way) are the catalogue keys: what to do differs
+    between workshop and target.
     """
     try:
         yield
@@ -33,6 +39,8 @@ def filesystem_errors(
             raise FilesystemError(full, path=where, free_mib=free >> 20) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise FilesystemError(refused, path=where, detail=detail) from error
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EEXIST):
+            raise FilesystemError(absent, path=where, folder=str(existing(Path(where))), detail=detail) from error
         raise FilesystemError(failed, path=where, detail=detail) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +55,8 @@ def install(
         raise UsageError("cli.install.no-service-and-user")
     bundle = target.bundle_root()
     scope = model.SCRIPT if script else model.USER if user else model.SYSTEM
-    if scope != model.SYSTEM and prefix is None:
+    of_root = scope == model.SYSTEM and (not no_service or os.geteuid() == 0)
+    if not of_root and prefix is None:
         prefix = model.user_home() / target.read_plan(bundle).name
     wanted = model.InstallOptions(
         bundle=bundle,

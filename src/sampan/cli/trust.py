@@ -1,4 +1,4 @@
-"""``sampan trust list | add | remove``: the keys whose bundles this machine accepts."""
+"""``sampan trust show (or list) | add | remove``: the keys whose bundles this machine accepts."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(cls=words.Verbs, no_args_is_help=True, rich_markup_mode="rich")
     for verb in (show, add, remove):
         options.add_to("trust", group, verb)
+    group.command("list", cls=words.Verb, hidden=True, help=i18n.text("cli.trust.show.help"))(output.handled(show))
     app.add_typer(group, name="trust", help=i18n.text("cli.trust.help"), rich_help_panel=options.TARGET_PANEL)
 
 

@@ -38,19 +38,21 @@ def verify(
         refuse_delta(bundle)
     keys = [keyring.read(path) for path in key] or keyring.load(trusted or keyring.SYSTEM)
     checked = trusting.check(bundle or target.bundle_root().resolve(), keys, output.progress())
-    output.print_value(checked, lambda: "\n".join(_lines(checked)))
+    output.print_value(checked, lambda: "\n".join(_lines(checked, named=bool(key))))
     needed = signed or bool(keys)
     bad = checked.verdict.status in ("forged", "other-bundle")
     if checked.problems or bad or (needed and not checked.verdict.trusted):
         raise SystemExit(int(ExitCode.VERIFICATION_FAILED))
 
 
-def _lines(checked: BundleCheck) -> list[str]:
+def _lines(checked: BundleCheck, *, named: bool) -> list[str]:
+    """``named``: the keys that count were given by name, so that trusting another one would change nothing."""
     verdict, count = checked.verdict, len(checked.problems)
     lines = [i18n.text("cli.verify.what", name=checked.name, release=checked.release, files=checked.files)]
     lines += [i18n.text("cli.verify.whole" if not count else "cli.verify.damaged", count=count)]
     lines += [f"  {problem.message}" for problem in checked.problems[:_MOST_SHOWN]]
     lines += [i18n.text("cli.verify.more", count=count - _MOST_SHOWN)] if count > _MOST_SHOWN else []
-    lines += [i18n.text(f"cli.verify.{verdict.status}")]
+    other = named and verdict.status == "unknown-signer"
+    lines += [i18n.text("cli.verify.other-signer" if other else f"cli.verify.{verdict.status}")]
     lines += [f"  SHA256:{signer}" for signer in (*verdict.signers, *verdict.strangers)]
     return lines

@@ -44,6 +44,15 @@ class LlamaCommand:
     task: str = ""
 
 
+#: the engine's warning about its own HTTP door, which is a private socket here: whoever calls comes by the gateway
+_MOOT = "no API key is set and CORS allows all origins"
+
+
+def _log(line: str) -> None:
+    if _MOOT not in line:
+        logging.getLogger("sampan.engine").info(line)
+
+
 class LlamaServer:
     """See engine.Engine."""
 
@@ -56,7 +65,7 @@ class LlamaServer:
         pace: Pace = USUAL_PACE,
     ) -> None:
         self._command = command
-        self._on_line = on_line or logging.getLogger("sampan.engine").info
+        self._on_line = on_line or _log
         self._supervisor = Supervisor(command.variant, self._spawn, self._probe, pace)
         self._client = UnixClient(command.socket, self._state_after_loss, request_seconds)
         self._api = LlamaApi(self._client, command.settings)

@@ -14,7 +14,11 @@ FOLDER_MODE, PROGRAM_MODE, FILE_MODE = 0o755, 0o755, 0o644
 
 #: the operating system's refusals, with what to do about them on a target
 filesystem_errors = partial(
-    disk.filesystem_errors, full="install.disk-full", refused="install.disk", failed="install.disk"
+    disk.filesystem_errors,
+    full="install.disk-full",
+    refused="install.disk",
+    failed="install.disk",
+    absent="install.disk",
 )
 
 

@@ -81,6 +81,8 @@ def collect(prefix: Path, record: Installed, keep: int, echo: Echo) -> tuple[int
     """Remove what may go, with its configuration; the caller holds the lock. Raises OSError."""
     old = removable(numbers(prefix), record.release, record.previous, keep)
     gone = tuple(number for number in old if not release.runs_from(prefix / RELEASES / str(number)))
+    for number in (number for number in old if number not in gone):
+        echo(i18n.text("install.kept-running", release=number))
     for number in gone:
         release.retire(prefix / RELEASES / str(number))
         config.forget(prefix, number)

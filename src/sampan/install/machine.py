@@ -93,6 +93,7 @@ class Machine:
         """What systemd says of a service, property by property; unknown ones are left out by older versions."""
         wanted = (
             "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,MemoryCurrent,ActiveEnterTimestamp,Result"
+            ",InactiveEnterTimestamp"
             ",StatusText,MemoryMax,MemoryLimit"
         )
         return parse_properties(self.must(*self.manage(name, "show", f"--property={wanted}")))
@@ -105,12 +106,24 @@ class Machine:
         return ("journalctl", which, unit_name(name), *words)
 
     def journal(self, name: str, lines: int = 30) -> str:
-        """The last lines that a service printed, for people."""
+        """The last lines that a service printed since it was last started, for people."""
         try:
-            done = self.run(*self.log_command(name, f"--lines={lines}", "--no-pager", "--output=cat"))
+            since = self._since_start(name)
+            done = self.run(*self.log_command(name, f"--lines={lines}", *since, "--no-pager", "--output=cat"))
         except MissingToolError:
             return ""
         return done.output.strip()
+
+    def _since_start(self, name: str) -> tuple[str, ...]:
+        """Leave out what an earlier run said; the moment relative to now, which every journalctl reads alike.
+
+        A script's log has no times.
+        """
+        if self.scope == SCRIPT:
+            return ()
+        done = self.run(*self.manage(name, "show", "--property=InactiveExitTimestampMonotonic"))
+        began = number(parse_properties(done.output), "InactiveExitTimestampMonotonic")
+        return (f"--since=-{int(time.monotonic() - began / 1e6) + 1}s",) if began else ()
 
     def end_process(self, pid: int, seconds: float) -> bool:
         """Ask a process to end and wait; whether it is gone."""

@@ -24,6 +24,8 @@ from sampan.install.model import (
     user_name,
 )
 
+_TRUSTED = "etc/sampan/trusted-keys"  # see trust/keyring.py: of the machine, not of one service
+
 
 def check_rights(record: Installed, machine: Machine) -> None:
     """Raises MissingToolError where only root may."""
@@ -94,7 +96,7 @@ def folders(record: Installed) -> Iterator[str]:
 
 
 def left(record: Installed, machine: Machine) -> tuple[str, ...]:
-    """What stays because it is not ours: other things in the prefix, the API keys."""
+    """What stays because it is not ours: other things in the prefix, keys for the API and those that are trusted."""
     prefix, keys = Path(record.prefix), key_file.path_of(machine, record.name, None).parent
     inside = sorted(map(str, prefix.iterdir())) if prefix.is_dir() else []
-    return (*inside, *([str(keys)] if keys.is_dir() else []))
+    return (*inside, *(str(place) for place in (keys, machine.root / _TRUSTED) if place.is_dir()))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sampan.errors import ServiceError, UsageError
+from sampan.errors import MissingToolError, ServiceError, UsageError
 from sampan.install import journal
 from sampan.install.facts import read_record
 from sampan.install.machine import Machine, number
@@ -139,7 +141,7 @@ def status(found: Found, machine: Machine, health: HealthProbe, run_folder: Path
         state=unit.get("ActiveState", "active" if pid else "inactive"),
         enabled=unit.get("UnitFileState") == "enabled" if found.has_unit else None,
         pid=pid or None,
-        since=_known(unit.get("ActiveEnterTimestamp", "")),
+        since=_since(unit),
         memory_bytes=number(unit, "MemoryCurrent"),
         restarts=number(unit, "NRestarts"),
         host=found.host,
@@ -155,6 +157,12 @@ def _under_way(found: Found) -> str | None:
     """A change that another process is at, or that was cut off: its verb."""
     pending = journal.read(Path(found.record.prefix)) if found.record else None
     return pending.verb if pending else None
+
+
+def _since(unit: Mapping[str, str]) -> str | None:
+    """When the present state was entered: a service that was stopped shows since when it is."""
+    moment = "InactiveEnterTimestamp" if unit.get("ActiveState") in ("inactive", "failed") else "ActiveEnterTimestamp"
+    return _known(unit.get(moment, ""))
 
 
 def _known(value: str) -> str | None:
@@ -197,6 +205,8 @@ def _systemctl(machine: Machine, verb: str, found: Found) -> None:
     command = machine.manage(found.name, verb)
     done = machine.run(*command, timeout=None)
     if done.returncode != 0:
+        if found.record is not None and found.record.scope == SYSTEM and os.geteuid() != 0:
+            raise MissingToolError("install.service-needs-root", verb=verb, name=found.name)
         log = machine.journal(found.name)
         output = "\n".join(filter(None, (done.output.strip(), log))) or "-"
         raise ServiceError("install.command", command=" ".join(command), code=done.returncode, output=output)

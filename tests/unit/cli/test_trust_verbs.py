@@ -88,3 +88,34 @@ def test_a_password_file_without_a_key_to_sign_with_is_refused(
 ) -> None:
     assert typed("pack", tmp_path, "--password-file", tmp_path / "none", "--json") == 2
     assert said(capsys)["key"] == "trust.password-alone"
+
+
+def test_a_key_that_was_named_is_not_to_be_trusted_but_the_signers_to_be_had(
+    tar: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("site", "other"):
+        assert typed("key", "new", tmp_path / name) == 0
+    assert typed("sign", tar, "--key", tmp_path / "site") == 0
+    capsys.readouterr()
+    assert typed("verify", tar, "--key", tmp_path / "other.pub") == 9
+    shown = capsys.readouterr().out
+    assert "not by the key that you named" in shown
+    assert "trust add" not in shown
+
+
+def test_trust_list_is_trust_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "trusted"
+    assert typed("trust", "show", "--trusted", store) == 0
+    shown = capsys.readouterr().out
+    assert typed("trust", "list", "--trusted", store) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_a_place_for_a_key_that_cannot_be_is_no_fault_of_the_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert typed("key", "new", tmp_path / "file/site") == 8
+    shown = capsys.readouterr().err
+    assert "is no folder" in shown
+    assert "dmesg" not in shown

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sampan.errors import FilesystemError
+from sampan.gateway import llama_server
 from sampan.gateway.audit_log import AuditLog
 from sampan.gateway.call import Call
 from sampan.gateway.logs import JsonFormatter
@@ -102,3 +103,10 @@ def test_json_lines_have_the_fields_and_the_trace() -> None:
     data = json.loads(JsonFormatter().format(record))
     assert (data["level"], data["logger"], data["message"], data["id"]) == ("error", "a.b", "it broke", "7")
     assert "ValueError: x" in data["trace"]
+
+
+def test_the_engines_warning_about_its_own_private_door_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "sampan.engine")
+    for line in ("W srv  llama_server: security: no API key is set and CORS allows all origins (see x)", "W other"):
+        llama_server._log(line)
+    assert [record.getMessage() for record in caplog.records] == ["W other"]

@@ -83,8 +83,9 @@ def test_only_another_release_that_is_there_can_be_returned_to(two: Target, want
 
 def test_after_a_first_installation_there_is_nothing_to_return_to(target: Target, bundle: Path) -> None:
     install(target.options(bundle), target.hands())
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="Release 1 is the first") as caught:
         back(target)
+    assert (caught.value.key, caught.value.values["there"]) == ("install.no-earlier-release", "-")
 
 
 def test_an_older_release_is_refused_unless_a_person_says_so_and_that_is_recorded(two: Target, bundle: Path) -> None:
@@ -134,6 +135,7 @@ def test_the_release_that_the_command_runs_from_stays(
     third = make_bundle(tmp_path / "mini-3", make_plan(release=3))
     install(two.options(third), two.hands())
     assert gc.numbers(two.prefix) == (3, 2, 1)
+    assert any("Release 1 stays for now" in line for line in two.said)
     monkeypatch.delenv("SAMPAN_BUNDLE")
     machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
     assert gc.gc(two.prefix, 2, machine, two.hands()).removed == (1,)

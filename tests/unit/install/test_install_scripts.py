@@ -218,6 +218,16 @@ def test_help_is_in_both_languages_and_does_nothing(shell: list[str], folder: Pa
     assert "Usage" in run(shell, folder, "--help", lang="zh_CN.GB18030").stdout
 
 
+def test_start_explains_itself_and_what_may_not_run(shell: list[str], folder: Path) -> None:
+    (folder / "sampan").write_text("#!/bin/sh\necho never\n")
+    (folder / "sampan").chmod(0o644)
+    assert "Usage: ./start.sh" in run(shell, folder, "--help", script="start.sh").stdout
+    assert "用法：./start.sh" in run(shell, folder, "-h", script="start.sh", lang="zh").stdout
+    done = run(shell, folder, script="start.sh")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "noexec" in done.stderr
+
+
 def test_start_serves_from_anywhere_and_through_links(shell: list[str], folder: Path, tmp_path: Path) -> None:
     launcher = folder / "sampan"
     launcher.write_text('#!/bin/sh\nprintf "%s" "$0"; printf "<%s>" "$@"\n')

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.unit.install.conftest import Target, make_bundle, make_plan, put_keys
 
-from sampan.errors import BadInputError, ServiceError, UsageError
+from sampan.errors import BadInputError, MissingToolError, ServiceError, UsageError
 from sampan.install import service
 from sampan.install.machine import Machine
 from sampan.install.model import Health
@@ -66,6 +67,44 @@ def test_what_an_old_systemd_does_not_know_is_unknown(installed: Target, tmp_pat
     found = service.find(None, prefix=installed.prefix)
     status = service.status(found, Machine(installed.systemd, installed.root), healthy, tmp_path)
     assert (status.pid, status.restarts, status.memory_bytes, status.since) == (None, None, None, None)
+
+
+def test_a_stopped_service_says_since_when_it_is(installed: Target, tmp_path: Path) -> None:
+    installed.systemd.state |= {
+        "ActiveState": "inactive",
+        "ActiveEnterTimestamp": "Mon 2026-11-30 10:00:00 UTC",
+        "InactiveEnterTimestamp": "Mon 2026-11-30 11:00:00 UTC",
+    }
+    found = service.find(None, prefix=installed.prefix)
+    status = service.status(found, Machine(installed.systemd, installed.root), healthy, tmp_path)
+    assert status.since == "Mon 2026-11-30 11:00:00 UTC"
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "restart"])
+def test_what_only_root_may_do_is_said_in_our_words(
+    installed: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    found, machine = service.find(None, prefix=installed.prefix), Machine(installed.systemd, installed.root)
+    installed.systemd.failing = frozenset((verb,))
+    act: dict[str, Callable[[], object]] = {
+        "start": lambda: service.start(found, machine),
+        "stop": lambda: service.stop(found, machine, tmp_path),
+        "restart": lambda: service.restart(found, machine),
+    }
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(MissingToolError, match=f"sudo ./sampan {verb}"):
+        act[verb]()
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with pytest.raises(ServiceError, match="it went wrong"):
+        act[verb]()
+
+
+def test_a_failed_start_quotes_nothing_of_an_earlier_run(installed: Target) -> None:
+    began = time.monotonic() - 90
+    installed.systemd.state["InactiveExitTimestampMonotonic"] = str(int(began * 1e6))
+    assert Machine(installed.systemd, installed.root).journal("mini") == "last words"
+    since = next(word for word in installed.systemd.log[-1] if word.startswith("--since=-"))
+    assert 90 <= int(since[len("--since=-") : -1]) <= 95
 
 
 def test_the_service_is_found_by_prefix_by_release_and_by_bundle(installed: Target, tmp_path: Path) -> None:
@@ -175,6 +214,14 @@ def test_uninstall_leaves_what_others_put_into_the_prefix(installed: Target) -> 
     assert removed.kept == (str(installed.prefix / "notes.txt"),)
     assert (installed.prefix / "notes.txt").read_text() == "mine"
     assert not (installed.prefix / "releases").exists()
+
+
+def test_uninstall_names_the_keys_that_the_machine_goes_on_trusting(installed: Target) -> None:
+    trusted = installed.root / "etc/sampan/trusted-keys"
+    trusted.mkdir(parents=True)
+    removed = uninstall(service.find(None, prefix=installed.prefix), installed.hands(), purge=True)
+    assert removed.kept == (str(trusted),)
+    assert trusted.is_dir()
 
 
 def test_uninstall_keeps_a_user_that_was_there_before(target: Target, bundle: Path) -> None:

@@ -65,6 +65,9 @@ def test_what_no_trusted_key_signed_is_refused(shell: list[str], folder: Path, k
         assert done.returncode == 9
         assert "--unsigned" in done.stderr
         assert "<install>" not in done.stdout
+    assert "./install.sh --key KEY.pub" in done.stderr or "./install.sh --key 公钥" in done.stderr
+    assert "./sampan trust add" in done.stderr
+    assert str(key) in done.stderr
 
 
 def test_a_signature_of_another_release_name_or_list_is_refused(shell: list[str], folder: Path, key: Path) -> None:
@@ -108,6 +111,7 @@ def test_a_missing_key_and_a_missing_openssl_are_named(folder: Path, key: Path, 
         done = run(["busybox", "sh"], folder, "--key", str(key))
         assert done.returncode == 5
         assert "openssl" in done.stderr
+        assert "sampan verify --key KEY.pub" in done.stderr
 
 
 def test_no_temporary_folder_stays(shell: list[str], folder: Path, key: Path, tmp_path: Path) -> None:

@@ -246,7 +246,11 @@ says() { # says LINE: whether the signed statement has this line
 check_signature() { # check_signature KEY…
     for tool in openssl mktemp rm; do
         command -v "$tool" >/dev/null 2>&1 ||
-            stop 5 "The program $tool is needed to check the signature." "校验签名需要程序 $tool。"
+            stop 5 "The program $tool is needed to check the signature. Install it; or, where that cannot be, let somebody
+with openssl or sampan check this bundle (README.txt, last lines; sampan verify --key KEY.pub), compare the SHA-256 of
+SHA256SUMS with theirs (sha256sum SHA256SUMS), and install it with --unsigned, which is recorded." \
+                "校验签名需要程序 $tool。请先安装；如无法安装，请由有 openssl 或 sampan 的人校验此部署包（见 README.txt 末尾，或
+sampan verify --key 公钥），核对双方 SHA256SUMS 的 SHA-256（sha256sum SHA256SUMS），再用 --unsigned 安装（会被记录）。"
     done
     [ -f "$signature" ] ||
         refuse "This bundle is not signed, and this machine accepts what a trusted key signed." \
@@ -263,7 +267,14 @@ check_signature() { # check_signature KEY…
     for one in "$@"; do
         if signed_by "$one"; then signer=$one; fi
     done
-    [ -n "$signer" ] || refuse "No trusted key signed this bundle." "没有受信任的密钥为该部署包签名。"
+    [ -n "$signer" ] || refuse "No key that counts here signed this bundle. Asked: $*
+Get the signer's public key by another way than the bundle, compare its fingerprint with what the signer says, then
+  for this once:    ./install.sh --key KEY.pub
+  from now on:      ./sampan trust add KEY.pub --fingerprint SHA256:… (root; of a sampan that is installed already)" \
+        "在本机有效的密钥都没有为该部署包签名。已核对：$*
+请另行取得签名者的公钥（不要取自部署包），与签名者核对指纹，然后
+  仅此一次：    ./install.sh --key 公钥
+  以后都信任：  ./sampan trust add 公钥 --fingerprint SHA256:…（root；用已安装的 sampan 执行）"
     name=$(sed -n 's/^  "name": "\([a-z0-9._-]*\)",\{0,1\}$/\1/p' plan.json)
     release=$(sed -n 's/^  "release": \([0-9]*\),\{0,1\}$/\1/p' plan.json)
     { says "\"sha256\":\"$(sha256sum SHA256SUMS | cut -c1-64)\"" && says "\"name\":\"$name\"" &&
@@ -316,10 +327,13 @@ say "All files are as listed. SHA-256 of the list, to compare with the sender's:
 
 # ---- 5. hand over --------------------------------------------------------------------------------------------------
 
-[ -x sampan ] ||
+refused() {
     stop 4 "./sampan may not run from here: the disk is mounted noexec, or the copy lost its file modes.
 Unpack the tar with 'tar xf' on another disk, such as /opt or your home." "无法从此处运行 ./sampan：磁盘以 noexec 挂载，或复制时丢失了权限位。
 请用 tar xf 把部署包解到其他磁盘，例如 /opt 或用户主目录。"
+}
+
+[ -x sampan ] || refused
 
 if [ -n "$LC_ALL_BEFORE" ]; then LC_ALL=$LC_ALL_BEFORE; else unset LC_ALL; fi
 SAMPAN_LANG=$language PYTHONDONTWRITEBYTECODE=1
@@ -338,4 +352,5 @@ set -- install
 [ "$unsigned" = no ] || set -- "$@" --unsigned
 [ "$downgrade" = no ] || set -- "$@" --allow-downgrade
 [ "$consume" = no ] || set -- "$@" --consume
+trap refused EXIT # BusyBox sees no noexec beforehand: only where exec failed does this shell come to its end
 exec ./sampan "$@"

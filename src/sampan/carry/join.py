@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import disk_usage
 
 from sampan import disk, i18n
-from sampan.carry import parts
+from sampan.carry import parity, parts
 from sampan.carry.parts import Missing, Part, PartList
 from sampan.errors import BadInputError, FilesystemError, VerificationError
 from sampan.spec import codec
@@ -47,7 +47,7 @@ def examine(folder: Path, listed: PartList, progress: Progress, *, skip: int = 0
             path = folder / part.file
             if not path.is_file() or path.is_symlink():
                 absent.append(number)
-            elif path.stat().st_size != part.size or _digest(path, task) != part.sha256:
+            elif path.stat().st_size != part.size or parts.digest_of(path, task) != part.sha256:
                 bad.append(number)
     return Missing(tuple(absent), tuple(bad))
 
@@ -76,15 +76,51 @@ def join(folder: Path, listed: PartList, out: Path, progress: Progress, *, consu
     return final
 
 
-def _refuse(missing: Missing, listed: PartList, folder: Path) -> None:
+def join_mended(
+    folder: Path, listed: PartList, out: Path, progress: Progress, *, consume: bool = False
+) -> tuple[Path, tuple[int, ...]]:
+    """``join``; what lacks is computed from the parity parts before, where there are enough. Also the numbers of the
+    parts that were. Raises as ``join`` does.
+    """
+    try:
+        return join(folder, listed, out, progress, consume=consume), ()
+    except VerificationError as error:
+        made = mend(folder, listed, progress) if error.key == "carry.need" else ()
+        if not made:
+            raise
+    return join(folder, listed, out, progress, consume=consume), made
+
+
+def mend(folder: Path, listed: PartList, progress: Progress) -> tuple[int, ...]:
+    """Compute what is missing or bad from the parity parts, where there are any; the numbers of those made.
+
+    Parts that a killed run of consuming took cannot be read again: then nothing is mended. Raises VerificationError
+    (more is missing than the good parity parts can give: which), FilesystemError.
+    """
+    if not listed.parity or (folder / f"{listed.name}{JOINING_SUFFIX}").exists():
+        return ()
+    missing = examine(folder, listed, progress)
+    lost = tuple(sorted((*missing.absent, *missing.bad)))
+    if not lost:
+        return ()
+    with disk.filesystem_errors(folder):
+        rows = parity.good(folder, listed, progress)
+        if len(rows) < len(lost):
+            _refuse(missing, listed, folder, "carry.need-parity", parity=len(rows), lost=len(lost))
+        parity.repair(folder, listed, [number - 1 for number in lost], rows, progress)
+    return lost
+
+
+def _refuse(missing: Missing, listed: PartList, folder: Path, key: str = "carry.need", **more: object) -> None:
     if missing.numbers:
         raise VerificationError(
-            "carry.need",
+            key,
             numbers=missing.numbers,
             name=listed.name,
             folder=str(folder),
             absent=parts.join_numbers(missing.absent) or "-",
             bad=parts.join_numbers(missing.bad) or "-",
+            **more,
         )
 
 
@@ -102,15 +138,6 @@ def _append(source: Path, sink: int, task: Task, whole: hashlib._Hash | None = N
             if whole is not None:
                 whole.update(piece)
             task.advance(len(piece))
-
-
-def _digest(path: Path, task: Task) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb", buffering=0) as stream:
-        while piece := stream.read(_BUFFER_BYTES):
-            digest.update(piece)
-            task.advance(len(piece))
-    return digest.hexdigest()
 
 
 def _consume(folder: Path, listed: PartList, progress: Progress) -> Path:
@@ -131,7 +158,7 @@ def _consume(folder: Path, listed: PartList, progress: Progress) -> Path:
         finally:
             os.close(handle)
         with progress.task(i18n.text("carry.examining"), listed.size) as task:
-            _refuse_other(_digest(growing, task), listed, growing)
+            _refuse_other(parts.digest_of(growing, task), listed, growing)
         growing.rename(final)
         disk.sync_folder(folder)
     return final

@@ -5,17 +5,20 @@ Two files say the same: NAME.parts.json for sampan, NAME.parts.sha256 for people
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from sampan.errors import BadInputError, UsageError
+from sampan.spec.ports import Task
 
-MOST_PARTS = 9999
+MOST_PARTS, MOST_WITH_PARITY = 9999, 256
 LIST_SUFFIX, SUMS_SUFFIX = ".parts.json", ".parts.sha256"
-_MIB = 1 << 20
+_MIB, _BUFFER_BYTES = 1 << 20, 4 << 20
 #: bytes that fit one medium. FAT32's largest file is 4 GiB - 1. A DVD-R has 4,700,372,992 bytes, a CD-R of 80 minutes
 #: 737,280,000 (sectors of 2048 bytes); what is left of each is for the disc's own file system.
 MEDIA = {"fat32": 4095 * _MIB, "dvd": 4480 * _MIB, "cd": 700 * _MIB}
@@ -33,7 +36,9 @@ class Part:
 
 @dataclass(frozen=True)
 class PartList:
-    """``name``: of the whole file. ``parts`` in their order; all of one size but the last."""
+    """``name``: of the whole file. ``parts`` in their order; all of one size but the last. ``parity``: as long as the
+    first of them (see ``parity``).
+    """
 
     SCHEMA: ClassVar[str] = "sampan/parts/1"
 
@@ -41,6 +46,7 @@ class PartList:
     size: int
     sha256: str
     parts: tuple[Part, ...]
+    parity: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,17 @@ class Missing:
 def part_name(name: str, number: int, count: int) -> str:
     """``NAME.007``: as many digits as the last part needs, at least three, so that ``cat NAME.*`` is in order."""
     return f"{name}.{number:0{max(3, len(str(count)))}d}"
+
+
+def parity_name(name: str, number: int) -> str:
+    """``NAME.parity.001``: not among ``NAME.[0-9]*``, which coreutils join."""
+    return f"{name}.parity.{number:03d}"
+
+
+def check_parity(count: int, parity: int) -> None:
+    """Raises UsageError where ``parity`` parts beside ``count`` are more than the arithmetic has numbers for."""
+    if parity and count + parity > MOST_WITH_PARITY:
+        raise UsageError("carry.parity-many", count=count, parity=parity, most=MOST_WITH_PARITY)
 
 
 def part_size(total: int, wanted: str, size: int | None = None) -> int:
@@ -87,10 +104,19 @@ def checked(listed: PartList, *, where: str) -> PartList:
         and all(part.size > 0 or count == 1 for part in listed.parts)
         and all(part.file == part_name(listed.name, place, count) for place, part in enumerate(listed.parts, 1))
         and all(_SHA256.fullmatch(digest) for digest in (listed.sha256, *(part.sha256 for part in listed.parts)))
+        and _is_parity(listed)
     )
     if not right:
         raise BadInputError("carry.list", path=where)
     return listed
+
+
+def _is_parity(listed: PartList) -> bool:
+    whole = listed.parts[0].size
+    return (not listed.parity or len(listed.parts) + len(listed.parity) <= MOST_WITH_PARITY) and all(
+        part.file == parity_name(listed.name, number) and part.size == whole and _SHA256.fullmatch(part.sha256)
+        for number, part in enumerate(listed.parity, 1)
+    )
 
 
 def _is_plain(name: str) -> bool:
@@ -123,6 +149,23 @@ def join_numbers(wanted: Collection[int]) -> str:
         else:
             runs.append((number, number))
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def is_right(path: Path, part: Part, task: Task) -> bool:
+    """Whether the file at ``path`` is that part. Raises OSError."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size != part.size:
+        return False
+    return digest_of(path, task) == part.sha256
+
+
+def digest_of(path: Path, task: Task) -> str:
+    """SHA-256 of a file. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as stream:
+        while piece := stream.read(_BUFFER_BYTES):
+            digest.update(piece)
+            task.advance(len(piece))
+    return digest.hexdigest()
 
 
 def boundaries(parts: Sequence[Part]) -> tuple[int, ...]:

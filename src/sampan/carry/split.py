@@ -10,7 +10,7 @@ from shutil import disk_usage
 from typing import BinaryIO
 
 from sampan import disk, i18n
-from sampan.carry import parts
+from sampan.carry import parity, parts
 from sampan.carry.parts import Part, PartList
 from sampan.errors import BadInputError, FilesystemError, VerificationError
 from sampan.spec import codec
@@ -19,7 +19,9 @@ from sampan.spec.ports import Progress, Task
 _BUFFER_BYTES = 4 << 20
 
 
-def split(path: Path, out: Path, wanted: str, size: int | None, progress: Progress) -> PartList:
+def split(
+    path: Path, out: Path, wanted: str, size: int | None, progress: Progress, *, parity_parts: int = 0
+) -> PartList:
     """Write every part and, last, the two lists into ``out``; nothing that looks whole is there before it is.
 
     Raises BadInputError, UsageError (see ``parts.part_size``), FilesystemError (not enough space, said beforehand).
@@ -27,9 +29,10 @@ def split(path: Path, out: Path, wanted: str, size: int | None, progress: Progre
     total = _size(path)
     each = parts.part_size(total, wanted, size)
     count = max(1, math.ceil(total / each))
+    parts.check_parity(count, parity_parts)
     with disk.filesystem_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-        _need_space(out, total)
+        _need_space(out, total + parity_parts * min(each, total))
         for old in (out / f"{path.name}{suffix}" for suffix in (parts.LIST_SUFFIX, parts.SUMS_SUFFIX)):
             old.unlink(missing_ok=True)  # they would vouch for parts that are about to be replaced
         whole, made = hashlib.sha256(), []
@@ -38,7 +41,8 @@ def split(path: Path, out: Path, wanted: str, size: int | None, progress: Progre
                 name = parts.part_name(path.name, number, count)
                 length = min(each, total - each * (number - 1))
                 made.append(_cut(stream, out / name, length, task, whole=whole))
-        listed = PartList(path.name, total, whole.hexdigest(), tuple(made))
+        computed = parity.make(path, out, made, parity_parts, progress)
+        listed = PartList(path.name, total, whole.hexdigest(), tuple(made), computed)
         disk.write(out / f"{path.name}{parts.SUMS_SUFFIX}", parts.sums(listed).encode())
         disk.write(out / f"{path.name}.sha256", f"{listed.sha256}  {listed.name}\n".encode())
         disk.write(out / f"{path.name}{parts.LIST_SUFFIX}", codec.to_json(listed).encode())

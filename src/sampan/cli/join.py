@@ -22,16 +22,20 @@ def join(
     json: options.Json = False,
 ) -> None:
     """Exit code 9 where parts are missing or damaged: all of them are named in one line."""
-    from sampan.carry.join import find_list, read_list
-    from sampan.carry.join import join as run
+    from sampan.carry.join import find_list, join_mended, read_list
+    from sampan.carry.parts import join_numbers
     from sampan.errors import UsageError
 
     if consume and out is not None:
         raise UsageError("carry.consume-out")
     path = find_list(parts)
     listed = read_list(path)
-    whole = run(path.parent, listed, out or path.parent, output.progress(), consume=consume)
+    whole, made = join_mended(path.parent, listed, out or path.parent, output.progress(), consume=consume)
+    if made and not output.wants_json():
+        typer.echo(i18n.text("cli.join.mended", numbers=join_numbers(made)))
     if output.wants_json():
-        output.print_json({"schema": "sampan/joined/1", "path": str(whole), "sha256": listed.sha256})
+        output.print_json(
+            {"schema": "sampan/joined/1", "path": str(whole), "sha256": listed.sha256, "mended": list(made)}
+        )
     else:
         typer.echo(i18n.text("cli.join.done", path=whole, sha256=listed.sha256))

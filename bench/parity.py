@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from sampan.carry.join import join_mended, mend
+from sampan.carry.mend import join_mended, mend
 from sampan.carry.split import split
 from sampan.edge.progress import SilentProgress
 

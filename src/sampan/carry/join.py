@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import disk_usage
 
 from sampan import disk, i18n
-from sampan.carry import parity, parts
+from sampan.carry import parts
 from sampan.carry.parts import Missing, Part, PartList
 from sampan.errors import BadInputError, FilesystemError, VerificationError
 from sampan.spec import codec
@@ -62,7 +62,7 @@ def join(folder: Path, listed: PartList, out: Path, progress: Progress, *, consu
     final = out / listed.name
     if consume:
         return _consume(folder, listed, progress)
-    _refuse(examine(folder, listed, progress), listed, folder)
+    refuse(examine(folder, listed, progress), listed, folder)
     with disk.filesystem_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         free = disk_usage(out).free
@@ -76,42 +76,8 @@ def join(folder: Path, listed: PartList, out: Path, progress: Progress, *, consu
     return final
 
 
-def join_mended(
-    folder: Path, listed: PartList, out: Path, progress: Progress, *, consume: bool = False
-) -> tuple[Path, tuple[int, ...]]:
-    """``join``; what lacks is computed from the parity parts before, where there are enough. Also the numbers of the
-    parts that were. Raises as ``join`` does.
-    """
-    try:
-        return join(folder, listed, out, progress, consume=consume), ()
-    except VerificationError as error:
-        made = mend(folder, listed, progress) if error.key == "carry.need" else ()
-        if not made:
-            raise
-    return join(folder, listed, out, progress, consume=consume), made
-
-
-def mend(folder: Path, listed: PartList, progress: Progress) -> tuple[int, ...]:
-    """Compute what is missing or bad from the parity parts, where there are any; the numbers of those made.
-
-    Parts that a killed run of consuming took cannot be read again: then nothing is mended. Raises VerificationError
-    (more is missing than the good parity parts can give: which), FilesystemError.
-    """
-    if not listed.parity or (folder / f"{listed.name}{JOINING_SUFFIX}").exists():
-        return ()
-    missing = examine(folder, listed, progress)
-    lost = tuple(sorted((*missing.absent, *missing.bad)))
-    if not lost:
-        return ()
-    with disk.filesystem_errors(folder):
-        rows = parity.good(folder, listed, progress)
-        if len(rows) < len(lost):
-            _refuse(missing, listed, folder, "carry.need-parity", parity=len(rows), lost=len(lost))
-        parity.repair(folder, listed, [number - 1 for number in lost], rows, progress)
-    return lost
-
-
-def _refuse(missing: Missing, listed: PartList, folder: Path, key: str = "carry.need", **more: object) -> None:
+def refuse(missing: Missing, listed: PartList, folder: Path, key: str = "carry.need", **more: object) -> None:
+    """Raises VerificationError where anything lacks."""
     if missing.numbers:
         raise VerificationError(
             key,
@@ -145,7 +111,7 @@ def _consume(folder: Path, listed: PartList, progress: Progress) -> Path:
     final, growing = folder / listed.name, folder / f"{listed.name}{JOINING_SUFFIX}"
     with disk.filesystem_errors(folder):
         done = _taken(growing, listed.parts)
-        _refuse(examine(folder, listed, progress, skip=done), listed, folder)
+        refuse(examine(folder, listed, progress, skip=done), listed, folder)
         handle = os.open(growing, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             os.ftruncate(handle, parts.boundaries(listed.parts)[done])

@@ -22,7 +22,8 @@ def join(
     json: options.Json = False,
 ) -> None:
     """Exit code 9 where parts are missing or damaged: all of them are named in one line."""
-    from sampan.carry.join import find_list, join_mended, read_list
+    from sampan.carry.join import find_list, read_list
+    from sampan.carry.mend import join_mended
     from sampan.carry.parts import join_numbers
     from sampan.errors import UsageError
 

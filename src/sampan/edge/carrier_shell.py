@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
 _WORD = "sampan-shell-answers"
-_SUB = 256 << 10  # as carry.send's: blocks that are written again begin at a multiple of it
+_SUB = 256 << 10  # as carry.compare's: blocks that are written again begin at a multiple of it
 _ANSWER_SECONDS = 20.0
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HASH = """h() {

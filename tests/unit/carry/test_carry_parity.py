@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.fakes.typed import typed
 
 from sampan.carry import field, parity, parts
-from sampan.carry.join import JOINING_SUFFIX, join_mended, read_list
+from sampan.carry.join import JOINING_SUFFIX, read_list
+from sampan.carry.mend import join_mended
 from sampan.carry.split import split
 from sampan.edge.progress import SilentProgress
 from sampan.errors import BadInputError, FilesystemError, UsageError, VerificationError

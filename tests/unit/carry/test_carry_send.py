@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fakes.remote_files import RemoteFiles
 
-from sampan.carry import send
+from sampan.carry import compare
 from sampan.carry.pace import Pace
 from sampan.carry.send import Arrival, Trip
 from sampan.edge.progress import SilentProgress
@@ -26,8 +26,8 @@ PLACE, PART = "/data/x.tar", "/data/x.tar.carrying"
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(send, "UNIT", UNIT)
-    monkeypatch.setattr(send, "SUB", SUB)
+    monkeypatch.setattr(compare, "UNIT", UNIT)
+    monkeypatch.setattr(compare, "SUB", SUB)
 
 
 @pytest.fixture(scope="module")

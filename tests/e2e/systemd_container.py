@@ -36,13 +36,13 @@ def missing() -> str | None:
     return f"needs {', '.join(lacking)} (Debian: systemd-container, debootstrap)" if lacking else None
 
 
-def tree() -> Path | None:
-    """The Debian tree, made where it is not there yet; None where the mirror cannot be reached."""
+def tree(suites: Sequence[str] = SUITES) -> Path | None:
+    """The tree of the first of these Debians, made where it is not there yet; None where no mirror has any."""
     folder = default_root() / "test-trees"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for suite in SUITES:
+        for suite in suites:
             final = folder / f"{suite}-openssl"  # named for what is in it beyond the first such trees
             if final.is_dir() or _debootstrap(suite, final):
                 return final

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.install.conftest import make_plan
 
-from sampan.install.model import user_name
+from sampan.install.model import SYSTEM, USER, user_name
 from sampan.install.unit import Limits, UnitFacts, limits, render
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -94,3 +95,19 @@ def test_user_names_fit_and_stay_distinct() -> None:
     assert users[0] == "sampan-minilm"
     assert len(set(users)) == len(users)
     assert all(len(user) <= 31 and "." not in user for user in users)
+
+
+_KNOWN = json.loads((Path(__file__).parent / "systemd_directives.json").read_text(encoding="utf-8"))["directives"]
+
+
+@pytest.mark.parametrize("scope", [SYSTEM, USER])
+@pytest.mark.parametrize("version", range(219, 258))
+def test_every_directive_is_one_that_this_version_introduced_already(version: int, scope: str) -> None:
+    most = Limits(656 << 20, 1040, lock_memory=True, cpu_percent=150, cpus="0-3,8")
+    text = render(replace(FACTS, systemd=version, scope=scope, limits=most, keys="/k", tls=("/c", "/d")))
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if not equals or line.startswith("#"):
+            continue
+        known = _KNOWN[f"{name}-{value}" if f"{name}-{value}" in _KNOWN else name]
+        assert known["since"] <= version < known.get("gone", 1000), line

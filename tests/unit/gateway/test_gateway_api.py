@@ -173,7 +173,7 @@ async def test_health_is_200_only_when_requests_are_answered(embedding: Api, sta
     ready = state is EngineState.READY
     assert response.status_code == (200 if ready else 503)
     assert response.json()["status"] == ("ok" if ready else state.value)
-    assert response.json()["engine"] == {"state": state.value, "variant": "fake", "restarts": 0}
+    assert response.json()["engine"] == {"state": state.value, "variant": "fake", "restarts": 0, "device": None}
 
 
 @pytest.mark.parametrize("declared", [True, False])

@@ -1,4 +1,4 @@
-"""For every test: a shell that runs the suite in the background ignores Ctrl-C, and children would inherit that."""
+"""For every test: a shell that runs the suite in the background, or nohup, ignores signals, and children inherit that."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ import signal
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

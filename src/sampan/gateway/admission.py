@@ -18,7 +18,7 @@ _MEMORY = 0.9  # how much of the old rate a new measurement leaves
 
 
 class Admitted:
-    """A context manager: a generator in its place would cost four times as much, at each request."""
+    """A context manager of its own: a generator in its place would be made anew at each request."""
 
     __slots__ = ("_admission", "_tokens")
 

@@ -105,19 +105,24 @@ class Lanes:
 
         A pass of bulk texts alone has at most ``bulk_texts``, so that whoever comes meanwhile waits for little. Bulk
         texts age only while people leave them no pass of their own: else they would ride along, and slow down, every
-        text of a single person.
+        text of a single person. Aged ones are chosen first, so that no length of people's texts leaves them no room;
+        where one fills the pass, people wait for one pass, and it ages anew.
         """
         chosen: list[Item] = []
-        bulk = self._lanes[Lane.BULK]
-        aged = bool(bulk) and now - max(bulk[0].entered, self._bulk_alone) >= self._ageing
-        reserve = texts // 4 if aged else 0
-        self._fill(Lane.INTERACTIVE, chosen, texts - reserve, tokens)
-        if not chosen:
+        people = any(job.queue for job in self._lanes[Lane.INTERACTIVE])
+        if people and self._have_aged(now):
+            self._fill(Lane.BULK, chosen, max(1, texts // 4), tokens // 4)
+        riding = len(chosen)
+        self._fill(Lane.INTERACTIVE, chosen, texts, tokens)
+        if len(chosen) == riding:
             self._bulk_alone = now
-            self._fill(Lane.BULK, chosen, bulk_texts, tokens)
-        elif aged:
-            self._fill(Lane.BULK, chosen, len(chosen) + max(1, reserve), tokens)
+            if not people:
+                self._fill(Lane.BULK, chosen, bulk_texts, tokens)
         return chosen
+
+    def _have_aged(self, now: float) -> bool:
+        bulk = self._lanes[Lane.BULK]
+        return bool(bulk) and now - max(min(job.entered for job in bulk), self._bulk_alone) >= self._ageing
 
     def _fill(self, lane: Lane, chosen: list[Item], texts: int, tokens: int) -> None:
         jobs = self._lanes[lane]

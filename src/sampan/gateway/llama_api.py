@@ -26,7 +26,7 @@ class LlamaApi:
         self._specials: int | None = None  # tokens that are added to every text
 
     async def embed(self, inputs: Sequence[TextOrTokens]) -> Embedded:
-        """See Engine. Vectors travel as base64: a third of the bytes, no digits to print, and NaN survives."""
+        """See Engine. Vectors travel as base64: fewer bytes, no digits to print, and NaN survives."""
         body = orjson.dumps({"input": inputs, "encoding_format": "base64"})
         answer = await self._client.post("/v1/embeddings", body)
         if answer.status != _OK:

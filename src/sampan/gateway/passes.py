@@ -156,7 +156,7 @@ class Passes:
         job.done(error)
 
     async def run_now(self, items: list[Item]) -> None:
-        """In the task of who asks: a task more would cost a short text a tenth of its time here."""
+        """In the task of who asks: a task more would be one turn of the loop more for a short text."""
         number = self._begin()
         try:
             await self._pass(items, number)

@@ -1,4 +1,4 @@
-"""Whole answers over plain ASGI: a general response class took a tenth of the gateway's time for a short text."""
+"""Whole answers over plain ASGI: a general response class does more than a short answer needs."""
 
 from __future__ import annotations
 

@@ -42,6 +42,39 @@ def test_a_job_that_people_leave_no_pass_rides_with_them_once_it_has_aged() -> N
     assert found == [0, 0, 2, 2]
 
 
+def test_a_job_is_not_starved_by_people_whose_texts_fill_every_pass() -> None:
+    lanes = Lanes(2.0)
+    added(lanes, Lane.BULK, 0.0, texts=3)
+    passes = []
+    for now in range(12):
+        added(lanes, Lane.INTERACTIVE, now)
+        room = sum(item.tokens for job in lanes.jobs() for item in job.queue if job.ask.lane is Lane.INTERACTIVE)
+        found = [str(item.text).split()[0] for item in lanes.take(now, SLOTS, room, 1)]
+        passes.append(found)
+    assert sum(found.count("bulk") for found in passes) == 3
+    assert all(found for found in passes)
+    # nor are people starved by it: it has a pass alone at most every two seconds
+    assert all("interactive" in passes[at] or "interactive" in passes[at + 1] for at in range(11))
+
+
+def test_a_young_job_at_the_head_does_not_hold_an_old_one_back() -> None:
+    lanes = Lanes(2.0)
+    added(lanes, Lane.BULK, 0.0, texts=2)
+    added(lanes, Lane.INTERACTIVE, 0.0, texts=40)
+    added(lanes, Lane.BULK, 2.0, texts=2)
+    lanes._lanes[Lane.BULK].rotate(-1)  # as after a text of the old one was taken
+    assert "bulk" in taken(lanes, 2.5)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 8])
+def test_a_pass_holds_no_more_texts_than_there_are_slots(slots: int) -> None:
+    lanes = Lanes(2.0)
+    added(lanes, Lane.BULK, 0.0, texts=20)
+    added(lanes, Lane.INTERACTIVE, 0.0, texts=40)
+    sizes = [len(lanes.take(now, slots, 1000, slots)) for now in (1.0, 3.0, 3.5, 6.0)]
+    assert sizes == [slots] * 4
+
+
 @pytest.mark.parametrize(("text_seconds", "expected"), [(0.010, 1), (0.005, 2), (0.001, 8)])
 def test_a_pass_of_a_job_takes_no_longer_than_one_for_people(text_seconds: float, expected: int) -> None:
     pacer = Pacer(SLOTS)

@@ -1,4 +1,4 @@
-"""For every test: a shell that runs the suite in the background, or nohup, ignores signals, and children inherit that."""
+"""For every test: a shell that runs the suite in the background ignores signals, and children inherit that."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def test_a_killed_engine_fails_only_what_was_inside_it() -> None:
     assert statuses[503] <= 4, "one pass"
 
 
-_ENGINE_AGAIN = {"state": "ready", "variant": "test", "restarts": 1}
+_ENGINE_AGAIN = {"state": "ready", "variant": "test", "restarts": 1, "device": "cpu"}
 
 
 async def test_a_frozen_engine_is_noticed_killed_and_replaced() -> None:

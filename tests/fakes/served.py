@@ -11,7 +11,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def served(
     threads: int = 1,
     json_logs: bool = False,
 ) -> Iterator[Served]:
-    """The service while the block runs; it is stopped in order, if it still runs."""
+    """The service while the block runs; it is stopped in order, if it still runs, and whoever took over from it."""
     with tempfile.TemporaryDirectory(prefix="gw") as name:
         folder = Path(name)
         (folder / "m.gguf").touch()
@@ -144,7 +144,17 @@ def served(
                         process.wait(30)
                     except subprocess.TimeoutExpired:
                         process.kill()
+                _end_successors(name)
                 log.close()
+
+
+def _end_successors(folder: str) -> None:
+    """They carry the folder in their command, as the first service does, and are nobody's children."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes()
+            if b"sampan.gateway.serve" in words and f'"folder": "{folder}"'.encode() in words:
+                os.kill(int(process.name), signal.SIGTERM)
 
 
 def _url_of(process: subprocess.Popen[str], folder: Path) -> str:

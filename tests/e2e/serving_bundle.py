@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.e2e import host_python
 from tests.fakes.engine import DIMENSIONS, vector_of
 from tests.fakes.miniature import SCRIPTS, sealed
+from tests.fakes.models import MINILM
 from tests.unit.install.conftest import make_bundle, make_plan
 
 from sampan.spec import codec
@@ -46,26 +47,11 @@ def serving_bundle(folder: Path, release: int, *, memory: int = 300, mark: str =
 
 def _weights(bundle: Path) -> WeightsInfo:
     path = bundle / "weights/tiny model.gguf"
-    return WeightsInfo(
+    return replace(
+        MINILM,
         name="mini-model",
-        source="test",
-        origin="gguf",
         path=str(path.relative_to(bundle)),
-        golden_path=None,
         file_name=path.name,
-        sha256="0" * 64,
         size_bytes=path.stat().st_size,
-        architecture="bert",
-        task="embedding",
-        quantization="Q8_0",
-        parameters=1,
-        layers=1,
         embedding_length=DIMENSIONS,
-        heads=1,
-        kv_heads=1,
-        feed_forward_length=8,
-        context_length=512,
-        vocabulary=32000,
-        tokenizer="bert",
-        pooling="mean",
     )

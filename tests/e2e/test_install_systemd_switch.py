@@ -16,6 +16,7 @@ import pytest
 from tests.e2e import host_python, systemd_container
 from tests.e2e.serving_bundle import serving_bundle
 from tests.e2e.systemd_container import Container
+from tests.fakes import certificates
 
 pytestmark = pytest.mark.e2e
 
@@ -203,19 +204,7 @@ def test_another_port_needs_a_restart_and_says_so(clean: Container, carry: Carry
 def test_a_service_over_tls_is_asked_over_tls_and_hands_over(clean: Container, carry: Carry) -> None:
     first, folder = carry(1), "/etc/sampan/mini"
     clean.check("mkdir", "-p", folder)
-    words = [
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=elsewhere",
-    ]
-    clean.check("openssl", "req", *words, "-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.crt")
+    clean.check(*certificates.words(f"{folder}/tls.key", f"{folder}/tls.crt", "elsewhere"))
     clean.check("chmod", "600", f"{folder}/tls.key")
     clean.check(f"{first}/sampan", "key", "add", "client", "--json")
     tls = ("--tls-cert", f"{folder}/tls.crt", "--tls-key", f"{folder}/tls.key")

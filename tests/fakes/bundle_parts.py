@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
+
+from tests.fakes.models import MINILM
 
 from sampan.bundle.parts import BundleParts
 from sampan.spec.artefacts import (
@@ -97,7 +100,8 @@ def make_parts(folder: Path) -> BundleParts:
 
 def make_weights(gguf: Path, golden: Path) -> WeightsInfo:
     """What the header of a small model would say."""
-    return WeightsInfo(
+    return replace(
+        MINILM,
         name="mini",
         source="/home/somebody/models/mini-folder",
         origin="gguf",
@@ -106,16 +110,5 @@ def make_weights(gguf: Path, golden: Path) -> WeightsInfo:
         file_name="mini.gguf",
         sha256=hashlib.sha256(gguf.read_bytes()).hexdigest(),
         size_bytes=gguf.stat().st_size,
-        architecture="bert",
-        task="embedding",
         quantization="Q8_0",
-        parameters=1,
-        layers=1,
-        embedding_length=1,
-        heads=1,
-        kv_heads=1,
-        feed_forward_length=1,
-        context_length=512,
-        vocabulary=2,
-        tokenizer="bert",
     )

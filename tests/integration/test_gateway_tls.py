@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import socket
 import ssl
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.fakes import certificates
 from tests.unit.gateway.engines import ScriptedEngine
 
 from sampan.errors import BadInputError, ServiceError
@@ -27,25 +27,8 @@ ASK = b'POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\nConnect
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl")
-    folder = tmp_path_factory.mktemp("tls")
-    words = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    words += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    words += ["-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem"]
-    subprocess.run(words, check=True, capture_output=True)
-    return Files(certificate=folder / "cert.pem", certificate_key=folder / "key.pem")
+    certificate, key = certificates.make(tmp_path_factory.mktemp("tls"))
+    return Files(certificate=certificate, certificate_key=key)
 
 
 @contextlib.asynccontextmanager
@@ -118,19 +101,7 @@ async def test_the_self_test_talks_only_to_who_shows_the_services_certificate(
     certificate: Files, tmp_path: Path
 ) -> None:
     own = str(certificate.certificate)
-    other = tmp_path / "other.pem"
-    words = [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-subj",
-        "/CN=localhost",
-    ]
-    subprocess.run(["openssl", *words, "-keyout", tmp_path / "k", "-out", other], check=True, capture_output=True)
+    other, _ = certificates.make(tmp_path)
     async with served(certificate) as port:
         url = f"https://127.0.0.1:{port}"
         result = await asyncio.to_thread(selftest.consistency, url, "embedding", certificate=own)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes import certificates
 from tests.unit.install.conftest import Target, make_bundle, make_plan
 
 from sampan.errors import IncompatibleError
@@ -20,12 +20,8 @@ from sampan.install.steps import install
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with cert.pem and key.pem."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl")
     folder = tmp_path_factory.mktemp("tls")
-    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=x"]
-    out = ["-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem"]
-    subprocess.run(["openssl", *words, *out], check=True, capture_output=True)
+    certificates.make(folder)
     return folder
 
 

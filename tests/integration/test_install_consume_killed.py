@@ -20,7 +20,7 @@ from sampan.bundle import taking
 from sampan.edge.progress import SilentProgress
 from sampan.flow import asking, installing
 from sampan.flow.opening import Wish
-from sampan.install import change, release, service
+from sampan.install import change, lookup, release
 from sampan.install.steps import install
 
 pytestmark = pytest.mark.integration
@@ -55,7 +55,7 @@ def upgrade(machine: Target, path: Path, countdown: Countdown | None = None) -> 
     """Consume it."""
     assert isinstance(machine.systemd, LastingSystemd)
     machine.systemd.countdown = countdown
-    found = service.find(None, prefix=machine.prefix)
+    found = lookup.find(None, prefix=machine.prefix)
     if found.record is not None and found.record.release == 2 and not path.exists():
         return  # it was done, but for the last line
     installing.upgrade(path, found, Wish((), consume=True), machine.said.append, SilentProgress())
@@ -89,7 +89,7 @@ def test_killed_at_every_change(machine: Target, kind: str, tmp_path: Path) -> N
         assert killed, point
         stands(machine)
         if path.exists():  # else all was done
-            found = service.find(None, prefix=machine.prefix)
+            found = lookup.find(None, prefix=machine.prefix)
             there = found.machine(machine.systemd, machine.root)
             change.settle(machine.prefix, there, machine.hands())  # what `sampan restart` does first
             stands(machine)
@@ -104,7 +104,7 @@ def _again(machine: Target, path: Path) -> None:
     """The same command; a folder that was being removed when all was done is no bundle any longer."""
     if path.is_dir() and not (path / "SHA256SUMS").exists():
         return
-    record = service.find(None, prefix=machine.prefix).record
+    record = lookup.find(None, prefix=machine.prefix).record
     if path.is_dir() and record is not None and record.release == 2:
         return
     upgrade(machine, path)

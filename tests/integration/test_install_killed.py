@@ -20,7 +20,7 @@ from tests.unit.install import conftest
 from tests.unit.install.conftest import Target, make_bundle, make_plan, seal
 
 from sampan.errors import ServiceError, UsageError
-from sampan.install import change, gc, release, service
+from sampan.install import change, gc, lookup, release
 from sampan.install.rollback import rollback
 from sampan.install.source import from_folder
 from sampan.install.steps import install, put
@@ -52,21 +52,21 @@ class Life:
 
     def rollback(self) -> None:
         """To the one before."""
-        machine = service.find(None, prefix=self.target.prefix).machine(self.systemd, self.target.root)
+        machine = lookup.find(None, prefix=self.target.prefix).machine(self.systemd, self.target.root)
         rollback(self.target.prefix, None, machine, self.target.hands(), health_seconds=5)
 
     def gc(self) -> None:
         """Two stay."""
-        machine = service.find(None, prefix=self.target.prefix).machine(self.systemd, self.target.root)
+        machine = lookup.find(None, prefix=self.target.prefix).machine(self.systemd, self.target.root)
         gc.gc(self.target.prefix, 2, machine, self.target.hands())
 
     def uninstall(self) -> None:
         """All away."""
-        uninstall(service.find(None, prefix=self.target.prefix), self.target.hands())
+        uninstall(lookup.find(None, prefix=self.target.prefix), self.target.hands())
 
     def settle(self) -> None:
         """What `sampan start` and `restart` do first."""
-        found = service.find(None, prefix=self.target.prefix)
+        found = lookup.find(None, prefix=self.target.prefix)
         change.settle(self.target.prefix, found.machine(self.systemd, self.target.root), self.target.hands())
 
     def files(self) -> dict[str, bytes | str]:

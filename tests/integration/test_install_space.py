@@ -23,7 +23,7 @@ from sampan.edge.progress import SilentProgress
 from sampan.errors import FilesystemError
 from sampan.flow import asking, installing
 from sampan.flow.opening import Wish
-from sampan.install import service
+from sampan.install import lookup
 from sampan.install.model import InstallOptions
 from sampan.install.steps import install
 
@@ -110,7 +110,7 @@ def tar(disk: Disk, tmp_path: Path) -> Path:
 
 def upgrade(disk: Disk, path: Path, *, consume: bool) -> None:
     """The older release by this one."""
-    found = service.find(None, prefix=disk.place / "mini")
+    found = lookup.find(None, prefix=disk.place / "mini")
     with disk.watched():
         installing.upgrade(path, found, Wish((), consume=consume), lambda _line: None, SilentProgress())
 

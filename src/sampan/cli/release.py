@@ -15,8 +15,8 @@ from sampan.cli.sizes import show_size
 
 if TYPE_CHECKING:
     from sampan.install.gc import Releases
+    from sampan.install.lookup import Found
     from sampan.install.model import Installed
-    from sampan.install.service import Found
 
 _KEEP = typer.Option(2, "--keep", min=2, help=i18n.text("cli.gc.opt.keep"))
 _UNSIGNED = typer.Option(False, "--unsigned", help=i18n.text("cli.install.opt.unsigned"))
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _found(name: str | None, prefix: Path | None) -> Found:
-    from sampan.install.service import find
+    from sampan.install.lookup import find
 
     bundle = os.environ.get("SAMPAN_BUNDLE")
     return find(Path(bundle) if bundle else None, name=name, prefix=prefix)

@@ -14,8 +14,8 @@ from sampan.cli.sizes import show_size
 from sampan.errors import ExitCode
 
 if TYPE_CHECKING:
+    from sampan.install.lookup import Found
     from sampan.install.model import ServiceStatus
-    from sampan.install.service import Found
 
 Name = Annotated[str | None, typer.Option("--name", help=i18n.text("cli.opt.service-name"))]
 Prefix = Annotated[Path | None, typer.Option("--prefix", help=i18n.text("cli.opt.prefix"))]
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _found(name: str | None, prefix: Path | None) -> Found:
-    from sampan.install.service import find
+    from sampan.install.lookup import find
 
     bundle = os.environ.get("SAMPAN_BUNDLE")
     return find(Path(bundle) if bundle else None, name=name, prefix=prefix)

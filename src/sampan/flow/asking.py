@@ -16,15 +16,15 @@ from sampan.spec.ports import Progress
 if TYPE_CHECKING:
     from sampan.gateway.selftest import SelfTest
     from sampan.install.job import Hands
+    from sampan.install.lookup import Found
     from sampan.install.model import Health
-    from sampan.install.service import Found
 
 _UNITS_RUN = Path("/run")  # where systemd makes the folders of its services
 
 
 def selftest(bundle: Path, url: str | None, *, once: bool = False) -> SelfTest:
     """Put the golden questions to the running service. Raises ServiceError where it cannot be asked."""
-    from sampan.install.service import find
+    from sampan.install.lookup import find
 
     found = listening(find(bundle))
     own = url_of(found.host, found.port, found.certificate)
@@ -59,7 +59,7 @@ def _local_token(name: str, port: int) -> str | None:
 def listening(found: Found) -> Found:
     """The service where it really listens: as its foreground server was started, else as installed or planned."""
     from sampan.edge.process import ProcessRunner
-    from sampan.install.service import at, foreground
+    from sampan.install.foreground import at, foreground
 
     server = None if found.has_unit else foreground(found.machine(ProcessRunner()), target.run_folder(found.name))
     return found if server is None else at(found, server)

@@ -88,8 +88,8 @@ def _service() -> tuple[Service, bool]:
     """The service of the bundle that we run from, and whether it speaks TLS; nothing of a service elsewhere."""
     from sampan.doctor.here import Service
     from sampan.flow.asking import listening
+    from sampan.install.lookup import find
     from sampan.install.model import probe_host, unit_name
-    from sampan.install.service import find
 
     bundle = os.environ.get("SAMPAN_BUNDLE")
     if not bundle:

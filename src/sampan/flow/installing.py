@@ -21,7 +21,7 @@ from sampan.survey import features
 from sampan.survey import guards as security
 
 if TYPE_CHECKING:
-    from sampan.install.service import Found
+    from sampan.install.lookup import Found
 
 Say = Callable[[str], None]
 

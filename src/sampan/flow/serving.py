@@ -119,7 +119,7 @@ def _executable(bundle: Path, plan: Plan, variant: Variant) -> Path:
 @contextmanager
 def _pid_file(name: str, host: str, port: int) -> Iterator[Path]:
     """A folder of our own, mode 0700, with pid, host and port inside. A folder that is another's is refused."""
-    from sampan.install.service import PID_FILE, Foreground, pid_text
+    from sampan.install.foreground import PID_FILE, Foreground, pid_text
 
     folder = target.run_folder(name)
     try:

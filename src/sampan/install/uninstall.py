@@ -11,8 +11,8 @@ from sampan.install import change, disk, journal, removal
 from sampan.install.facts import read_record
 from sampan.install.job import Hands
 from sampan.install.journal import Pending
+from sampan.install.lookup import Found
 from sampan.install.model import DEFAULT_HOME, Installed, Removed
-from sampan.install.service import Found
 
 
 def uninstall(found: Found, hands: Hands, *, purge: bool = False) -> Removed:

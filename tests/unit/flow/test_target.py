@@ -17,7 +17,7 @@ from sampan.errors import BadInputError, ExitCode
 from sampan.flow import asking, doctoring, serving, target
 from sampan.gateway import local_token
 from sampan.gateway.comparison import SelfTest, TextResult
-from sampan.install import service
+from sampan.install import foreground, lookup
 from sampan.spec import codec
 
 
@@ -30,7 +30,7 @@ def _run_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def own_url(bundle: Path) -> str:
     """Where the bundle's own self-test asks."""
-    found = asking.listening(service.find(bundle))
+    found = asking.listening(lookup.find(bundle))
     return asking.url_of(found.host, found.port)
 
 
@@ -47,9 +47,9 @@ def server(tmp_path: Path) -> Iterator[int]:
 
 def test_a_server_writes_down_where_it_listens_and_takes_it_away() -> None:
     with serving._pid_file("mini", "127.0.0.1", 8181) as folder:
-        text = (folder / service.PID_FILE).read_text()
+        text = (folder / foreground.PID_FILE).read_text()
         assert text == f"{os.getpid()}\n127.0.0.1\n8181\n"
-    assert not (folder / service.PID_FILE).exists()
+    assert not (folder / foreground.PID_FILE).exists()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_selftest_and_doctor_ask_the_server_that_runs(
     folder = target.run_folder("other")
     folder.mkdir(mode=0o700, parents=True)
     planned = own_url(bundle)
-    (folder / service.PID_FILE).write_text(service.pid_text(service.Foreground(server, host, 8181)))
+    (folder / foreground.PID_FILE).write_text(foreground.pid_text(foreground.Foreground(server, host, 8181)))
     assert (planned, own_url(bundle)) == (f"http://127.0.0.1:{make_plan().port}", url)
     monkeypatch.setenv("SAMPAN_BUNDLE", str(bundle))
     assert doctoring._service()[0].port == 8181
@@ -89,17 +89,17 @@ def test_a_bundle_with_a_part_missing_starts_nothing_and_names_it(tmp_path: Path
 
 def test_the_pid_file_of_a_successor_is_left_alone() -> None:
     with serving._pid_file("mini", "127.0.0.1", 8181) as folder:
-        (folder / service.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
-    assert (folder / service.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
+        (folder / foreground.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
+    assert (folder / foreground.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
 
 
 def test_a_successor_that_comes_to_nothing_gives_the_pid_file_back() -> None:
     with serving._pid_file("mini", "127.0.0.1", 8181) as folder:
         pass
-    (folder / service.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
+    (folder / foreground.PID_FILE).write_text("1\n127.0.0.1\n8181\n")
     with serving._pid_file("mini", "127.0.0.1", 8181):
-        assert (folder / service.PID_FILE).read_text() != "1\n127.0.0.1\n8181\n"
-    assert (folder / service.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
+        assert (folder / foreground.PID_FILE).read_text() != "1\n127.0.0.1\n8181\n"
+    assert (folder / foreground.PID_FILE).read_text() == "1\n127.0.0.1\n8181\n"
 
 
 def test_the_successor_of_an_installed_release_is_the_one_in_force_by_then(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sampan.bundle import delta_pack, taking
 from sampan.bundle.archive import Archive
 from sampan.errors import BadInputError, FilesystemError, ServiceError, UsageError, VerificationError
 from sampan.flow import trusting
-from sampan.install import gc, service
+from sampan.install import gc, lookup
 from sampan.install.steps import install
 
 __all__ = ["one", "two"]
@@ -104,7 +104,7 @@ def test_what_was_taken_is_given_up_by_gc_or_by_carrying_it_again(
         stopped_after(patched, 3)
         upgrade(one, tar, consume=True)
     assert not (one.prefix / "releases/.2.taking/of another tar").exists()
-    machine = service.find(None, prefix=one.prefix).machine(one.systemd, one.root)
+    machine = lookup.find(None, prefix=one.prefix).machine(one.systemd, one.root)
     gc.gc(one.prefix, 2, machine, one.hands())
     assert hidden(one) == []
     with pytest.raises(BadInputError, match="cut short"):

@@ -10,7 +10,7 @@ from tests.unit.install.conftest import Target, make_bundle, make_plan, put_keys
 
 from sampan.errors import IncompatibleError, ServiceError
 from sampan.gateway import keys
-from sampan.install import key_file, service
+from sampan.install import key_file, lookup
 from sampan.install.model import RECORD
 from sampan.install.steps import install
 from sampan.install.uninstall import uninstall
@@ -76,7 +76,7 @@ def test_what_a_link_names_stays_its_owners(target: Target, bundle: Path, owners
 def test_uninstall_gives_the_keys_back_to_root(target: Target, bundle: Path, owners: Owners) -> None:
     path = put_keys(own(target))
     install(target.options(bundle), target.hands())
-    gone = uninstall(service.find(None, prefix=target.prefix), target.hands())
+    gone = uninstall(lookup.find(None, prefix=target.prefix), target.hands())
     assert owners.given[str(path)] == [SERVICE, ROOT]
     assert str(path.parent) in gone.kept
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.install.conftest import Target, make_bundle, make_plan
 
 from sampan.errors import BusyError
-from sampan.install import service
+from sampan.install import lookup
 from sampan.install.gc import gc
 from sampan.install.lock import NAME, Lock
 from sampan.install.rollback import rollback
@@ -33,7 +33,7 @@ def test_every_change_is_refused_while_another_process_is_at_work(
 ) -> None:
     install(target.options(bundle), target.hands())
     newer = make_bundle(tmp_path / "mini-2", make_plan(release=2))
-    found = service.find(target.prefix / "current")
+    found = lookup.find(target.prefix / "current")
     machine = found.machine(target.systemd, target.root)
     before, path = target.files(), target.prefix / NAME
     holder = subprocess.Popen(

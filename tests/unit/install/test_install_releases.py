@@ -9,7 +9,7 @@ import pytest
 from tests.unit.install.conftest import Target, make_bundle, make_plan
 
 from sampan.errors import IncompatibleError, MissingToolError, ServiceError, UsageError, VerificationError
-from sampan.install import gc, service
+from sampan.install import gc, lookup
 from sampan.install.facts import read_record
 from sampan.install.model import Installed, OwnLimits
 from sampan.install.rollback import rollback
@@ -29,7 +29,7 @@ def two(target: Target, bundle: Path, tmp_path: Path) -> Target:
 
 def back(target: Target, wanted: int | None = None) -> Installed:
     """Roll ``mini`` back."""
-    machine = service.find(None, prefix=target.prefix).machine(target.systemd, target.root)
+    machine = lookup.find(None, prefix=target.prefix).machine(target.systemd, target.root)
     return rollback(target.prefix, wanted, machine, target.hands(), health_seconds=5)
 
 
@@ -104,7 +104,7 @@ def test_two_releases_are_kept(two: Target, tmp_path: Path) -> None:
     install(two.options(third), two.hands())
     assert gc.numbers(two.prefix) == (3, 2)
     assert sorted(path.name for path in (two.prefix / "config").iterdir()) == ["2", "3"]
-    listed = gc.releases(service.find(None, prefix=two.prefix).record or pytest.fail("nothing installed"))
+    listed = gc.releases(lookup.find(None, prefix=two.prefix).record or pytest.fail("nothing installed"))
     assert [(one.release, one.current, one.previous) for one in listed.releases] == [
         (3, True, False),
         (2, False, True),
@@ -137,12 +137,12 @@ def test_the_release_that_the_command_runs_from_stays(
     assert gc.numbers(two.prefix) == (3, 2, 1)
     assert any("Release 1 stays for now" in line for line in two.said)
     monkeypatch.delenv("SAMPAN_BUNDLE")
-    machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
+    machine = lookup.find(None, prefix=two.prefix).machine(two.systemd, two.root)
     assert gc.gc(two.prefix, 2, machine, two.hands()).removed == (1,)
 
 
 def test_whoever_may_not_write_there_is_told_so(two: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
+    machine = lookup.find(None, prefix=two.prefix).machine(two.systemd, two.root)
     monkeypatch.setattr("os.access", lambda *_: False)
     for act in (lambda: back(two), lambda: gc.gc(two.prefix, 2, machine, two.hands())):
         with pytest.raises(MissingToolError) as caught:
@@ -173,7 +173,7 @@ def test_a_copy_that_nobody_vouches_for_leaves_nothing(two: Target, tmp_path: Pa
 
 
 def test_everything_that_stands_against_a_return_is_said_at_once_and_nothing_changed(two: Target) -> None:
-    machine = service.find(None, prefix=two.prefix).machine(two.systemd, two.root)
+    machine = lookup.find(None, prefix=two.prefix).machine(two.systemd, two.root)
     (two.root / "proc/meminfo").write_text("MemTotal: 100 kB\nMemAvailable: 100 kB\n")
     other = "  0: 0100007F:238C 00000000:0000 0A 0 0 0\n"  # port 9100, which release 1 had, is another's by now
     (two.root / "proc/net/tcp").write_text(f"head\n{other}")

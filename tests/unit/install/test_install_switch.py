@@ -10,7 +10,7 @@ import pytest
 from tests.unit.install.conftest import Target, make_bundle, make_plan, seal
 
 from sampan.errors import ServiceError
-from sampan.install import change, service, takeover, unit_diff
+from sampan.install import change, lookup, takeover, unit_diff
 from sampan.install.facts import read_record
 from sampan.install.model import Health, OwnLimits
 from sampan.install.rollback import rollback
@@ -73,7 +73,7 @@ def test_a_new_release_takes_over_without_a_restart(running: Target, make: Make)
 def test_rolling_back_hands_over_too_and_ends_at_the_old_limit(running: Target, make: Make) -> None:
     install(running.options(make(2, memory=600)), running.hands())
     running.systemd.log.clear()
-    machine = service.find(None, prefix=running.prefix).machine(running.systemd, running.root)
+    machine = lookup.find(None, prefix=running.prefix).machine(running.systemd, running.root)
     rollback(running.prefix, None, machine, running.hands(), health_seconds=5)
     assert not running.systemd.called("systemctl", "restart")
     assert limits(running) == ["MemoryMax=1512M", "MemoryMax=656M"]
@@ -215,7 +215,7 @@ def test_the_next_command_puts_the_limit_right_after_a_kill(
         install(running.options(make(2)), running.hands())
     monkeypatch.undo()
     assert len(drop_ins(running)) == 1
-    machine = service.find(None, prefix=running.prefix).machine(running.systemd, running.root)
+    machine = lookup.find(None, prefix=running.prefix).machine(running.systemd, running.root)
     change.settle(running.prefix, machine, running.hands())
     assert (running.prefix / "current").readlink() == Path("releases/2")
     assert drop_ins(running) == []

@@ -12,7 +12,7 @@ from tests.fakes import certificates
 from tests.unit.install.conftest import Target, make_bundle, make_plan
 
 from sampan.errors import IncompatibleError
-from sampan.install import config, service
+from sampan.install import config, lookup
 from sampan.install.rollback import rollback
 from sampan.install.steps import install
 
@@ -55,7 +55,7 @@ def test_a_release_that_speaks_tls_can_be_rolled_back_to_one_that_does_not(
     assert owners[-1] == (999, 999)
     assert any("https://127.0.0.1" in line for line in target.said)
     assert config.record_of(target.prefix, 2) == record
-    machine = service.find(None, prefix=target.prefix).machine(target.systemd, target.root)
+    machine = lookup.find(None, prefix=target.prefix).machine(target.systemd, target.root)
     back = rollback(target.prefix, None, machine, hands, health_seconds=5)
     assert (back.certificate, asked[-1]) == (None, False)
     assert "--tls" not in target.unit.read_text()

@@ -17,7 +17,7 @@ from sampan.edge.progress import SilentProgress
 from sampan.errors import BadInputError, FilesystemError, IncompatibleError, VerificationError
 from sampan.flow import asking, installing, signing_keys, trusting
 from sampan.flow.opening import Wish
-from sampan.install import service
+from sampan.install import lookup
 from sampan.install.model import Installed
 from sampan.install.steps import install
 from sampan.trust import keyring
@@ -50,7 +50,7 @@ def key(tmp_path: Path, name: str) -> tuple[Path, PublicKey]:
 
 def upgrade(machine: Target, path: Path, *keys: PublicKey, **wishes: bool) -> Installed:
     """Of ``mini``."""
-    found = service.find(None, prefix=machine.prefix)
+    found = lookup.find(None, prefix=machine.prefix)
     return installing.upgrade(path, found, replace(Wish(keys), **wishes), machine.said.append, QUIET)  # type: ignore[arg-type]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import orjson
 
 from sampan.gateway import vectors
+from sampan.gateway.connection import Answer
 from sampan.gateway.engine import (
     Embedded,
     EngineBrokenError,
@@ -21,7 +22,6 @@ from sampan.gateway.engine import (
     InputTooLongError,
     Ranked,
 )
-from sampan.gateway.exchange import Answer
 from sampan.spec.plan import EngineSettings
 
 # With HTTP 500: "input (600 tokens) is too large to process. increase the physical batch size (current batch

@@ -8,8 +8,8 @@ import aiohttp
 import orjson
 
 from sampan.gateway import llama_answers
+from sampan.gateway.connection import Answer
 from sampan.gateway.engine import Embedded, EngineBrokenError, Generation, Ranked, TextOrTokens
-from sampan.gateway.exchange import Answer
 from sampan.gateway.upstream import UnixClient
 from sampan.spec.plan import EngineSettings
 

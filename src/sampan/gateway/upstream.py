@@ -8,8 +8,9 @@ from pathlib import Path
 
 import aiohttp
 
+from sampan.gateway.connection import Answer
 from sampan.gateway.engine import EngineState, EngineTimeoutError, EngineUnavailableError
-from sampan.gateway.exchange import Answer, Exchange
+from sampan.gateway.exchange import Exchange
 
 # cpp-httplib closes an idle connection after 5 s; ours are dropped well before, so none is used while it closes.
 _KEEP_ALIVE_SECONDS = 2.0
@@ -28,7 +29,7 @@ class UnixClient:
         self._socket = socket
         self._state = state
         self._seconds = seconds
-        self._exchange = Exchange(socket)
+        self._exchange = Exchange(socket, seconds)
         self._session: aiohttp.ClientSession | None = None
 
     def _open(self) -> aiohttp.ClientSession:
@@ -50,7 +51,7 @@ class UnixClient:
     async def post(self, path: str, body: bytes) -> Answer:
         """The whole answer. Raises EngineUnavailableError, EngineTimeoutError."""
         try:
-            return await self._exchange.post(path, body, self._seconds)
+            return await self._exchange.post(path, body)
         except TimeoutError as error:  # before OSError: it is one
             raise EngineTimeoutError(self._seconds) from error
         except _REFUSED as error:

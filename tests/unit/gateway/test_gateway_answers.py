@@ -10,6 +10,7 @@ import pytest
 from tests.fakes.gateway import settings
 
 from sampan.gateway import llama_answers
+from sampan.gateway.connection import Answer
 from sampan.gateway.engine import (
     EngineBrokenError,
     EngineFault,
@@ -18,7 +19,6 @@ from sampan.gateway.engine import (
     InputTooLongError,
 )
 from sampan.gateway.envelope import from_fault
-from sampan.gateway.exchange import Answer
 
 SETTINGS = settings(embedding=True, tokens=512)
 
